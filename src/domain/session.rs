@@ -1,0 +1,19 @@
+//! The worker's own conversation: ares keeps its id, never its content.
+
+use super::moves::states;
+
+states! {
+    /// Whether a session can be continued.
+    Status "session" {
+        /// It can.
+        Open "open",
+        /// It cannot: a resume landed elsewhere, or the worker lost it.
+        Broken "broken",
+    }
+    Open => Broken;
+}
+
+/// A session id of our own making: `YYYYMMDD_HHMMSS_` and six hex digits.
+pub fn own_id(now: super::time::Time, random: [u8; 3]) -> String {
+    format!("{}_{:02x}{:02x}{:02x}", now.compact(), random[0], random[1], random[2])
+}

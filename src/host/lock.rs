@@ -1,0 +1,194 @@
+//! Kernel file locks: they vanish with their holder, so a held lock proves that something is alive. The only user of
+//! fs2, always called by its full path, because the standard library has methods of the same names.
+//!
+//! INVARIANT `never-unlock`: a lock ends when its last descriptor closes, never before, so that a copy that a worker
+//! inherited goes on holding it.
+
+use crate::error::{Code, Error, OrCode, Result};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A lock that is held until this is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// The file that is locked.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Lock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Opens a lock file, making it where asked; a symbolic link is refused.
+fn open(path: &Path, create: bool) -> Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(create)
+        .mode(0o600)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or(0))
+        .open(path)
+        .or_code(Code::StoreUnusable, || format!("cannot open the lock '{}'", path.display()))
+}
+
+/// Whether the file that was locked is still the one at this path.
+fn same_file(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => ours.dev() == there.dev() && ours.ino() == there.ino(),
+        _ => false,
+    }
+}
+
+fn try_file(file: &File, path: &Path) -> Result<bool> {
+    match fs2::FileExt::try_lock_exclusive(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(Error::new(Code::StoreUnusable, format!("cannot lock '{}': {error}", path.display()))),
+    }
+}
+
+/// Takes the lock if it is free; `None` when someone holds it.
+pub fn try_lock(path: &Path) -> Result<Option<Lock>> {
+    loop {
+        let file = open(path, true)?;
+        if !try_file(&file, path)? {
+            return Ok(None);
+        }
+        if same_file(&file, path) {
+            return Ok(Some(Lock { file, path: path.to_owned() }));
+        }
+    }
+}
+
+/// Takes the lock, waiting for it in the order of asking; `ARES_STORE_BUSY` after this long, which names the holder.
+pub fn lock(path: &Path, wait: Option<Duration>) -> Result<Lock> {
+    if let Some(lock) = try_lock(path)? {
+        return Ok(lock);
+    }
+    let busy = || {
+        let by = holder(path).map_or_else(String::new, |pid| format!(" by process {pid}"));
+        Error::new(Code::StoreBusy, format!("'{}' is held{by}", path.display()))
+    };
+    if wait == Some(Duration::ZERO) {
+        return Err(busy());
+    }
+    // A blocking flock keeps the order of asking but has no time-out: another thread waits, and we wait for it.
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let asked = path.to_owned();
+    std::thread::spawn(move || {
+        let answer = blocking(&asked);
+        // A receiver that went away gave up: the lock is dropped with the answer.
+        let _gone = sender.send(answer);
+    });
+    match wait {
+        Some(wait) => receiver.recv_timeout(wait).map_err(|_| busy())?,
+        None => receiver.recv().map_err(|_| busy())?,
+    }
+}
+
+fn blocking(path: &Path) -> Result<Lock> {
+    loop {
+        let file = open(path, true)?;
+        match fs2::FileExt::lock_exclusive(&file) {
+            Ok(()) if same_file(&file, path) => return Ok(Lock { file, path: path.to_owned() }),
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(Error::new(Code::StoreUnusable, format!("cannot lock '{}': {error}", path.display())));
+            }
+        }
+    }
+}
+
+/// Whether someone holds the lock; a lock file that is not there is held by nobody.
+pub fn is_held(path: &Path) -> Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        _ => Ok(!try_file(&open(path, false)?, path)?),
+    }
+}
+
+/// Locks the open file description that the caller handed down as this descriptor, which must be of this folder.
+/// It stays locked for as long as the caller, or a child of it, keeps the descriptor open. Gives the file's path.
+pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
+    let bad = |why: &str| {
+        Error::new(Code::Usage, format!("descriptor {fd} {why}"))
+            .hint("open it with: exec 9>>\"$(ares claim --owner-file)\"")
+    };
+    let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).map_err(|_| bad("is not open"))?;
+    let own = path.parent() == Some(folder)
+        && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("owner-"));
+    if fd < 3 || !own {
+        return Err(bad("is not an owner file of this store"));
+    }
+    // The lock must belong to the caller's description, not to one of ours, so it is taken through a borrowed copy.
+    let theirs = File::from(rustix::io::fcntl_dupfd_cloexec(borrow(fd), 3).map_err(|_| bad("is not open"))?);
+    if !same_file(&theirs, &path) {
+        return Err(bad("is an owner file that was removed"));
+    }
+    if !try_file(&theirs, &path)? {
+        return Err(bad("is locked by another owner"));
+    }
+    Ok(path)
+}
+
+#[expect(unsafe_code, reason = "a descriptor that was handed down as a number can only be borrowed this way")]
+fn borrow(fd: i32) -> BorrowedFd<'static> {
+    // SAFETY: the caller found the descriptor open in /proc/self/fd; it is duplicated at once and not kept.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+/// Who holds the lock, as the kernel tells.
+fn holder(path: &Path) -> Option<u32> {
+    let meta = std::fs::metadata(path).ok()?;
+    let dev = meta.dev();
+    let file = format!("{:02x}:{:02x}:{}", rustix::fs::major(dev), rustix::fs::minor(dev), meta.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().filter(|line| !line.contains("->")).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(5) == Some(&file.as_str())).then(|| fields.get(4)?.parse().ok()).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_exclusive_and_ends_when_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = try_lock(&path).unwrap().expect("free");
+        assert!(try_lock(&path).unwrap().is_none());
+        assert!(is_held(&path).unwrap());
+        let error = lock(&path, Some(Duration::from_millis(20))).unwrap_err();
+        assert_eq!(error.code, Code::StoreBusy);
+        assert!(error.message.contains(&std::process::id().to_string()), "{error}");
+        drop(held);
+        assert!(lock(&path, Some(Duration::from_secs(5))).is_ok());
+        assert!(!is_held(&dir.path().join("none")).unwrap());
+    }
+
+    #[test]
+    fn a_symbolic_link_is_no_lock_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("real"), "").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
+        assert!(try_lock(&dir.path().join("link")).is_err());
+    }
+}
