@@ -1,1 +1,290 @@
+//! Files and directories as the rest needs them: private, never through a symbolic link, durable where that is asked.
+//! It does not know what the files mean, and opens nothing that belongs to the database.
 
+use crate::domain::id::AttemptId;
+use crate::error::{Code, Error, OrCode, Result};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// File systems whose locks or whose `fsync` cannot be trusted across machines, by the magic number of statfs(2).
+/// FUSE is among them, because what stands behind it is not known; virtiofs shows the same number.
+const NETWORK: &[(u32, &str)] = &[
+    (0x0000_6969, "nfs"),
+    (0x0000_517B, "smb"),
+    (0xFE53_4D42, "smb2"),
+    (0xFF53_4D42, "cifs"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "fuse"),
+    (0x5346_414F, "afs"),
+    (0x6B41_4653, "afs"),
+    (0x00C3_6400, "ceph"),
+    (0x0116_1970, "gfs2"),
+    (0x7461_636F, "ocfs2"),
+    (0x0BD0_0BD0, "lustre"),
+    (0x7375_7245, "coda"),
+];
+
+/// The flags for opening what may have been planted: no links, and no waiting for the other end of a pipe.
+const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+
+fn bits(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or(0)
+}
+
+/// The user id and the permission bits of what is at this path, of the link itself if it is one.
+pub fn owner_and_mode(path: &Path) -> Result<(u32, u32)> {
+    let meta = std::fs::symlink_metadata(path)
+        .or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
+    Ok((meta.uid(), meta.mode() & 0o7777))
+}
+
+/// Makes a directory that only its owner may enter, or finds that it is one already.
+pub fn private_dir(path: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            return Err(Error::new(Code::StoreUnusable, format!("cannot make '{}': {error}", path.display())));
+        }
+    }
+    let meta = std::fs::symlink_metadata(path)
+        .or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
+    let foreign = |why: &str| Err(Error::new(Code::StoreForeign, format!("'{}' {why}", path.display())));
+    if !meta.is_dir() {
+        return foreign("is not a directory");
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return foreign("belongs to someone else");
+    }
+    if meta.mode() & 0o077 != 0 {
+        return foreign("may be entered by others");
+    }
+    Ok(())
+}
+
+/// Makes a new file that only its owner may read, with these bytes; it must not exist. It is not made durable.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let what = || format!("cannot write '{}'", path.display());
+    let mut file = create_new(path).or_code(Code::StoreUnusable, what)?;
+    file.write_all(bytes).or_code(Code::StoreUnusable, what)
+}
+
+/// Makes a new, private file and keeps it open; what is appended to it is never written elsewhere.
+pub(super) fn create_new(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(0o600).custom_flags(bits(OFlags::NOFOLLOW)).open(path)
+}
+
+/// Puts a file there whole or not at all, and so that it survives a loss of power.
+pub fn write_durable(path: &Path, bytes: &[u8]) -> Result<()> {
+    let what = || format!("cannot write '{}'", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The process id keeps two writers apart; a file that an earlier process of this number left is in the way.
+    let staged = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    if staged.symlink_metadata().is_ok() {
+        std::fs::remove_file(&staged).or_code(Code::StoreUnusable, what)?;
+    }
+    let written = create_new(&staged).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&staged, path)
+    });
+    if let Err(error) = written {
+        // The write is what failed; a staged file that cannot be removed either is only in the way.
+        let _left = std::fs::remove_file(&staged);
+        return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what())));
+    }
+    sync_dir(folder)
+}
+
+/// Makes the names in a directory durable.
+pub fn sync_dir(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .or_code(Code::StoreUnusable, || format!("cannot sync '{}'", path.display()))
+}
+
+/// Opens a regular file for reading, and nothing else that may be at this path.
+fn open_regular(path: &Path) -> Result<File> {
+    let what = || format!("cannot read '{}'", path.display());
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(bits(CAREFUL))
+        .open(path)
+        .map_err(|error| Error::new(missing_or(&error), format!("{}: {error}", what())))?;
+    let meta = file.metadata().or_code(Code::StoreUnusable, what)?;
+    if meta.is_file() {
+        Ok(file)
+    } else {
+        Err(Error::new(Code::StoreUnusable, format!("'{}' is not a regular file", path.display())))
+    }
+}
+
+fn missing_or(error: &std::io::Error) -> Code {
+    if error.kind() == ErrorKind::NotFound { Code::NotFound } else { Code::StoreUnusable }
+}
+
+/// The bytes of a regular file, which must not be more than this. A missing one is `ARES_NOT_FOUND`.
+pub fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?
+        .take(max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .or_code(Code::StoreUnusable, || format!("cannot read '{}'", path.display()))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > max {
+        return Err(Error::new(Code::InputTooLarge, format!("'{}' has more than {max} bytes", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// The last bytes of a regular file, at most this many, and the length of the whole.
+pub fn tail(path: &Path, max: u64) -> Result<(Vec<u8>, u64)> {
+    let what = || format!("cannot read '{}'", path.display());
+    let mut file = open_regular(path)?;
+    let total = file.metadata().or_code(Code::StoreUnusable, what)?.len();
+    file.seek(SeekFrom::Start(total.saturating_sub(max))).or_code(Code::StoreUnusable, what)?;
+    let mut bytes = Vec::new();
+    file.take(max.min(total)).read_to_end(&mut bytes).or_code(Code::StoreUnusable, what)?;
+    Ok((bytes, total))
+}
+
+/// The name of the network file system that this path lies on; `None` where it is a local one.
+pub fn file_system(path: &Path) -> Result<Option<&'static str>> {
+    let found = rustix::fs::statfs(path)
+        .or_code(Code::StoreUnusable, || format!("cannot ask for the file system of '{}'", path.display()))?;
+    // The number has 32 bits; some architectures hand it over sign-extended.
+    let magic = u32::try_from(i128::from(found.f_type) & 0xFFFF_FFFF).unwrap_or(0);
+    Ok(network_name(magic))
+}
+
+fn network_name(magic: u32) -> Option<&'static str> {
+    NETWORK.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
+}
+
+/// Removes an attempt's directory with the files in it. A directory that has no attempt's name, or that holds another
+/// directory, is refused; a link in it is removed, never followed. One that is gone already is fine.
+pub fn remove_attempt_dir(path: &Path) -> Result<()> {
+    let what = || format!("cannot remove '{}'", path.display());
+    let named = path.file_name().is_some_and(|name| name.to_string_lossy().parse::<AttemptId>().is_ok());
+    if !named {
+        return Err(Error::new(Code::Internal, format!("'{}' is no attempt's directory", path.display())));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+    };
+    for entry in Dir::read_from(&folder).or_code(Code::StoreUnusable, what)? {
+        let entry = entry.or_code(Code::StoreUnusable, what)?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            // unlinkat without AT_REMOVEDIR refuses directories, so nothing below this one can be lost.
+            rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()).or_code(Code::StoreUnusable, what)?;
+        }
+    }
+    std::fs::remove_dir(path).or_code(Code::StoreUnusable, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn network_file_systems_are_named_and_local_ones_are_not() {
+        for (magic, name) in [
+            (0x6969, "nfs"),
+            (0xFF53_4D42, "cifs"),
+            (0xFE53_4D42, "smb2"),
+            (0x517B, "smb"),
+            (0x0102_1997, "9p"),
+            (0x6573_5546, "fuse"),
+            (0x00C3_6400, "ceph"),
+            (0x0BD0_0BD0, "lustre"),
+        ] {
+            assert_eq!(network_name(magic), Some(name));
+        }
+        // ext4, btrfs, xfs, tmpfs, overlayfs, zfs.
+        for local in [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1] {
+            assert_eq!(network_name(local), None, "{local:x}");
+        }
+        let mut numbers: Vec<u32> = NETWORK.iter().map(|(magic, _)| *magic).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), NETWORK.len());
+        assert_eq!(file_system(Path::new("/proc")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_private_directory_is_neither_a_link_nor_open_to_others() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("private");
+        private_dir(&path).unwrap();
+        private_dir(&path).unwrap();
+        assert_eq!(owner_and_mode(&path).unwrap(), (rustix::process::geteuid().as_raw(), 0o700));
+        symlink(&path, base.path().join("link")).unwrap();
+        assert_eq!(private_dir(&base.path().join("link")).unwrap_err().code, Code::StoreForeign);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).unwrap();
+        assert_eq!(private_dir(&path).unwrap_err().code, Code::StoreForeign);
+        std::fs::write(base.path().join("file"), "").unwrap();
+        assert_eq!(private_dir(&base.path().join("file")).unwrap_err().code, Code::StoreForeign);
+    }
+
+    #[test]
+    fn private_files_are_new_and_durable_ones_replace() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("file");
+        write_private(&path, b"one").unwrap();
+        assert_eq!(owner_and_mode(&path).unwrap().1, 0o600);
+        assert!(write_private(&path, b"two").is_err());
+        write_durable(&path, b"three").unwrap();
+        assert_eq!(read_bounded(&path, 5).unwrap(), b"three");
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 1, "nothing staged is left");
+        assert_eq!(owner_and_mode(&path).unwrap().1, 0o600);
+    }
+
+    #[test]
+    fn only_regular_files_within_bounds_are_read() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("file");
+        std::fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read_bounded(&path, 9).unwrap_err().code, Code::InputTooLarge);
+        assert_eq!(tail(&path, 4).unwrap(), (b"6789".to_vec(), 10));
+        assert_eq!(tail(&path, 40).unwrap(), (b"0123456789".to_vec(), 10));
+        symlink(&path, base.path().join("link")).unwrap();
+        assert!(read_bounded(&base.path().join("link"), 100).is_err());
+        assert_eq!(read_bounded(&base.path().join("none"), 100).unwrap_err().code, Code::NotFound);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            base.path().join("pipe"),
+            rustix::fs::FileType::Fifo,
+            Mode::from(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(read_bounded(&base.path().join("pipe"), 100).is_err(), "a pipe is refused, not waited for");
+        assert!(read_bounded(base.path(), 100).is_err());
+    }
+
+    #[test]
+    fn removing_an_attempt_follows_no_link_and_needs_its_name() {
+        let base = tempfile::tempdir().unwrap();
+        let kept = base.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("precious"), "").unwrap();
+        assert!(remove_attempt_dir(&kept).is_err());
+        let attempt = base.path().join("42.1");
+        private_dir(&attempt).unwrap();
+        std::fs::write(attempt.join("stdout"), "x").unwrap();
+        symlink(&kept, attempt.join("link")).unwrap();
+        remove_attempt_dir(&attempt).unwrap();
+        remove_attempt_dir(&attempt).unwrap();
+        assert!(!attempt.exists() && kept.join("precious").exists());
+        symlink(&kept, &attempt).unwrap();
+        assert!(remove_attempt_dir(&attempt).is_err(), "a link is no attempt's directory");
+        assert!(kept.join("precious").exists());
+    }
+}

@@ -2,4 +2,11 @@
 
 pub mod clock;
 pub mod dir;
+pub mod keep;
+pub mod keeper;
 pub mod lock;
+pub mod process;
+mod record;
+mod setup;
+pub mod spawn;
+mod wire;

@@ -1,1 +1,3 @@
-fn main() {}
+//! The tests that run the built commands.
+
+mod host;

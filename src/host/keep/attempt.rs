@@ -1,0 +1,195 @@
+//! One attempt from its first mark to its record: the order of the notes that make it provable afterwards what ran.
+
+use super::sweep::{self, Swept};
+use super::watch::{self, Watched};
+use crate::domain::outcome::{Cause, Seen};
+use crate::domain::time::Time;
+use crate::error::{Code, Error, Result};
+use crate::fault;
+use crate::host::lock::{self, Lock};
+use crate::host::process::Stat;
+use crate::host::record::{self, Marks};
+use crate::host::spawn::{self, Child, Status, Worker, errno};
+use crate::host::wire::{Lines, Start};
+use crate::host::{clock, dir};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a reader that only tests the lock may keep it from us.
+const LOCK_TRIES: u32 = 500;
+
+/// Why nothing ran, and for people: what was in the way.
+struct Unable {
+    errno: i32,
+    what: &'static str,
+}
+
+impl Unable {
+    fn at(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self { errno: errno(&error), what }
+    }
+}
+
+/// A worker that runs.
+struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    /// Held here as well, so that a worker that closes it does not look as if its keeper had gone.
+    _lock: Lock,
+}
+
+/// Carries out one attempt. It fails only where the keeper must not go on: an attempt that was begun before keeps the
+/// record that it has.
+pub(super) fn carry_out(start: &Start, owner: &mut Lines, survivors: &mut Vec<i32>) -> Result<Seen> {
+    let began = clock::now();
+    sweep::forget_dead(survivors);
+    fault::point("keeper.before_mark");
+    let marks = match Marks::begin(&start.dir) {
+        Ok(marks) => marks,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(Error::new(Code::Internal, "the attempt was begun before"));
+        }
+        Err(error) => return Ok(finish(start, not_executed(began, errno(&error)))),
+    };
+    fault::point("keeper.after_mark");
+    let seen = begun(start, marks, began, owner, survivors);
+    fault::point("keeper.before_exit");
+    let seen = finish(start, seen);
+    fault::point("keeper.after_exit");
+    Ok(seen)
+}
+
+/// Writes the record. A full disk must not keep the owner from hearing the same over the socket.
+fn finish(start: &Start, seen: Seen) -> Seen {
+    let _full = record::write_exit(&start.dir, &start.attempt, &seen);
+    seen
+}
+
+fn not_executed(began: Time, errno: i32) -> Seen {
+    Seen {
+        cause: Cause::NotExecuted,
+        exit: None,
+        errno: Some(errno),
+        started: began.0,
+        ended: clock::now().0,
+        ..Seen::exited(0)
+    }
+}
+
+fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, survivors: &mut Vec<i32>) -> Seen {
+    let running = match run(start) {
+        Ok(running) => running,
+        Err(unable) => {
+            // The record of the end says the same; without either, "about to start" is what stays, and is true.
+            let _full = marks.not_executed(unable.errno, unable.what);
+            return not_executed(began, unable.errno);
+        }
+    };
+    let pid = running.child.pid();
+    // Without this line the mark says "about to start", which claims less than is known.
+    let _full = marks.started(pid);
+    fault::point("keeper.after_start");
+    let watched = watch::until_end(start, pid, [&running.stdout, &running.stderr], owner);
+    let ended = clock::now();
+    let cpu_ms = Stat::of(pid).map_or(0, |stat| stat.cpu_ms);
+    let swept = end(start, &running, &watched, survivors);
+    let mut seen = Seen {
+        cause: watched.cause,
+        exit: None,
+        started: began.0,
+        ended: ended.0,
+        cpu_ms,
+        leaked: swept.leaked,
+        survivors: swept.survivors,
+        cut: cut(start, &running),
+        ..Seen::exited(0)
+    };
+    match swept.status {
+        Some(Status::Exit(code)) => seen.exit = Some(code),
+        Some(Status::Signal(signal)) => seen.signal = Some(signal),
+        Some(Status::NotExecuted(_)) | None => {}
+    }
+    survivors.extend(&seen.survivors);
+    seen
+}
+
+/// Everything that must be there before the worker is, then the worker.
+fn run(start: &Start) -> std::result::Result<Running, Unable> {
+    let lock = take_lock(&start.dir.join("worker.lock"))?;
+    let stdin = start.stdin.as_deref().map(open_input).transpose().map_err(Unable::at("standard input"))?;
+    let stdout = dir::create_new(&start.dir.join("stdout")).map_err(Unable::at("stdout"))?;
+    let stderr = dir::create_new(&start.dir.join("stderr")).map_err(Unable::at("stderr"))?;
+    // Entering the directory happens after the fork, where its failure could not be told from one of the program.
+    let cwd = Path::new(&start.cwd);
+    match std::fs::metadata(cwd) {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return Err(Unable { errno: Errno::NOTDIR.raw_os_error(), what: "directory" }),
+        Err(error) => return Err(Unable { errno: errno(&error), what: "directory" }),
+    }
+    let worker = Worker {
+        program: program(start),
+        args: &start.args,
+        env: &start.env,
+        dir: cwd,
+        stdin,
+        stdout: stdout.try_clone().map_err(Unable::at("stdout"))?,
+        stderr: stderr.try_clone().map_err(Unable::at("stderr"))?,
+        lock: lock.as_fd(),
+    };
+    let child = spawn::worker(worker).map_err(Unable::at("program"))?;
+    Ok(Running { child, stdout, stderr, _lock: lock })
+}
+
+/// A program given as a relative path is meant from the worker's directory, as the kernel would take it.
+fn program(start: &Start) -> OsString {
+    if start.program.contains('/') {
+        Path::new(&start.cwd).join(&start.program).into_os_string()
+    } else {
+        OsString::from(&start.program)
+    }
+}
+
+fn take_lock(path: &Path) -> std::result::Result<Lock, Unable> {
+    for _ in 0..LOCK_TRIES {
+        match lock::try_lock(path) {
+            Ok(Some(lock)) => return Ok(lock),
+            // Someone looks whether it is held; that takes microseconds.
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => return Err(Unable { errno: Errno::IO.raw_os_error(), what: "lock" }),
+        }
+    }
+    Err(Unable { errno: Errno::AGAIN.raw_os_error(), what: "lock" })
+}
+
+/// Opens a regular file as standard input; anything else could keep the keeper waiting.
+fn open_input(path: &Path) -> io::Result<File> {
+    if !std::fs::symlink_metadata(path)?.is_file() {
+        return Err(Errno::INVAL.into());
+    }
+    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Reaps the worker and ends what it left.
+fn end(start: &Start, running: &Running, watched: &Watched, known: &[i32]) -> Swept {
+    let grace = if watched.hard { Duration::ZERO } else { watch::span(start.grace_ms) };
+    if watched.given_up {
+        return Swept { status: None, leaked: Vec::new(), survivors: vec![running.child.pid()] };
+    }
+    sweep::after(&running.child, grace, known)
+}
+
+/// Cuts what was printed past the bound and tells which streams that were.
+fn cut(start: &Start, running: &Running) -> Vec<String> {
+    let max = u64::try_from(start.output_max).unwrap_or(0);
+    let streams = [("stdout", &running.stdout), ("stderr", &running.stderr)];
+    let over = streams.into_iter().filter(|(_, file)| file.metadata().is_ok_and(|meta| meta.len() > max));
+    over.filter(|(_, file)| file.set_len(max).is_ok()).map(|(name, _)| name.to_owned()).collect()
+}

@@ -1,0 +1,212 @@
+//! The files by which an attempt's directory tells what the keeper did: `mark`, `exit` and `stop`. They count within one
+//! boot only and so are never synced. It knows their form, not when they are written.
+
+use super::{dir, process};
+use crate::domain::outcome::Seen;
+use crate::error::{Code, Error, OrCode, Result};
+use crate::host::clock;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// The most that is read of such a file.
+const FILE_MAX: u64 = 1 << 20;
+
+/// How far the keeper came, as `mark` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It did not begin: within the boot of the keeper's identity this proves that the worker never ran. After another
+    /// boot it proves nothing, because the file was not synced.
+    Missing,
+    /// It was about to start the worker; whether it did is not known.
+    AboutToStart,
+    /// It started the worker under this number.
+    Started {
+        /// The worker's process id, which is also its group and session.
+        pid: i32,
+    },
+    /// The program could not be executed: nothing ran.
+    NotExecuted {
+        /// Why.
+        errno: i32,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+enum State {
+    AboutToStart,
+    Started {
+        pid: i32,
+    },
+    /// `what` is for people: which of the program, the directory or a file was in the way.
+    NotExecuted {
+        errno: i32,
+        what: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    state: State,
+    boot: String,
+    at: i64,
+}
+
+/// `mark`, open for appending.
+pub(super) struct Marks(File);
+
+impl Marks {
+    /// Makes the file and says in it that the worker is about to start. A mark that is there already belongs to an
+    /// earlier order for the same attempt.
+    pub(super) fn begin(folder: &Path) -> std::io::Result<Self> {
+        let mut marks = Self(dir::create_new(&folder.join("mark"))?);
+        marks.append(State::AboutToStart)?;
+        Ok(marks)
+    }
+
+    pub(super) fn started(&mut self, pid: i32) -> std::io::Result<()> {
+        self.append(State::Started { pid })
+    }
+
+    pub(super) fn not_executed(&mut self, errno: i32, what: &str) -> std::io::Result<()> {
+        self.append(State::NotExecuted { errno, what: what.to_owned() })
+    }
+
+    fn append(&mut self, state: State) -> std::io::Result<()> {
+        let boot = process::boot_id().unwrap_or_default().to_owned();
+        let mut line = serde_json::to_vec(&Line { state, boot, at: clock::now().0 })?;
+        line.push(b'\n');
+        // One write for the whole line: what follows it proves that it is complete.
+        self.0.write_all(&line)
+    }
+}
+
+/// How far the keeper of this attempt came.
+pub fn read_mark(folder: &Path) -> Result<Mark> {
+    let Some(text) = read(&folder.join("mark"))? else { return Ok(Mark::Missing) };
+    let mut mark = Mark::Missing;
+    // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
+    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        let line: Line = serde_json::from_slice(line)
+            .or_code(Code::StoreDamaged, || format!("'{}/mark' is damaged", folder.display()))?;
+        mark = match line.state {
+            State::AboutToStart => Mark::AboutToStart,
+            State::Started { pid } => Mark::Started { pid },
+            State::NotExecuted { errno, .. } => Mark::NotExecuted { errno },
+        };
+    }
+    Ok(mark)
+}
+
+/// A small file; `None` when there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match dir::read_bounded(path, FILE_MAX) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Exit<'a> {
+    attempt: &'a str,
+    boot: &'a str,
+    seen: Seen,
+}
+
+/// Writes `exit`, which is there whole or not at all.
+pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()> {
+    let boot = process::boot_id().unwrap_or_default();
+    let mut bytes = serde_json::to_vec(&Exit { attempt, boot, seen: seen.clone() })
+        .or_code(Code::Internal, || "cannot write down the end".to_owned())?;
+    bytes.push(b'\n');
+    replace(folder, "exit", &bytes)
+}
+
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let staged = folder.join(format!("{name}.tmp"));
+    dir::write_private(&staged, bytes)?;
+    std::fs::rename(&staged, folder.join(name))
+        .or_code(Code::StoreUnusable, || format!("cannot write '{}/{name}'", folder.display()))
+}
+
+/// What the keeper saw of the end of this attempt; `None` when it has not said so completely, or in an earlier boot,
+/// from which neither this file nor the output is sure to be complete.
+pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
+    let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
+    let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
+    Ok((exit.boot == process::boot_id().unwrap_or_default()).then_some(exit.seen))
+}
+
+/// Asks the keeper of this attempt to end its worker, whether or not an owner is there to pass it on. A hard stop gives
+/// it no time, and is not taken back by a later soft one.
+pub fn ask_stop(folder: &Path, hard: bool) -> Result<()> {
+    if !hard && stop_asked(folder) == Some(true) {
+        return Ok(());
+    }
+    let staged = folder.join(format!("stop.{}.tmp", std::process::id()));
+    dir::write_private(&staged, if hard { b"hard\n" } else { b"soft\n" })?;
+    std::fs::rename(&staged, folder.join("stop"))
+        .or_code(Code::StoreUnusable, || format!("cannot write '{}/stop'", folder.display()))
+}
+
+/// Whether a stop is asked for, and if so whether a hard one. What is unreadable asks for a soft one: nothing else puts
+/// a file of this name there.
+pub(super) fn stop_asked(folder: &Path) -> Option<bool> {
+    match read(&folder.join("stop")) {
+        Ok(text) => text.map(|text| text.starts_with(b"hard")),
+        Err(Error { .. }) => Some(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_tells_how_far_it_came() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path();
+        assert_eq!(read_mark(folder).unwrap(), Mark::Missing);
+        let mut marks = Marks::begin(folder).unwrap();
+        assert_eq!(read_mark(folder).unwrap(), Mark::AboutToStart);
+        marks.started(77).unwrap();
+        assert_eq!(read_mark(folder).unwrap(), Mark::Started { pid: 77 });
+        marks.not_executed(2, "program").unwrap();
+        assert_eq!(read_mark(folder).unwrap(), Mark::NotExecuted { errno: 2 });
+        marks.0.write_all(b"{\"state\":\"sta").unwrap();
+        assert_eq!(read_mark(folder).unwrap(), Mark::NotExecuted { errno: 2 }, "half a line does not count");
+        assert!(Marks::begin(folder).is_err(), "an attempt is started once");
+    }
+
+    #[test]
+    fn an_exit_counts_when_complete_and_of_this_boot() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path();
+        assert_eq!(read_exit(folder).unwrap(), None);
+        write_exit(folder, "42.1", &Seen::exited(3)).unwrap();
+        assert_eq!(read_exit(folder).unwrap(), Some(Seen::exited(3)));
+        let text = std::fs::read_to_string(folder.join("exit")).unwrap();
+        std::fs::write(folder.join("exit"), &text[..text.len() / 2]).unwrap();
+        assert_eq!(read_exit(folder).unwrap(), None);
+        let other = text.replace(process::boot_id().unwrap(), "another");
+        std::fs::write(folder.join("exit"), other).unwrap();
+        assert_eq!(read_exit(folder).unwrap(), None);
+    }
+
+    #[test]
+    fn a_soft_stop_does_not_take_back_a_hard_one() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path();
+        assert_eq!(stop_asked(folder), None);
+        ask_stop(folder, false).unwrap();
+        assert_eq!(stop_asked(folder), Some(false));
+        ask_stop(folder, true).unwrap();
+        ask_stop(folder, false).unwrap();
+        assert_eq!(stop_asked(folder), Some(true));
+        assert_eq!(dir::owner_and_mode(&folder.join("stop")).unwrap().1, 0o600);
+    }
+}
