@@ -32,6 +32,8 @@ pub enum Word {
 pub struct Keeper {
     lines: Lines,
     identity: Identity,
+    /// Whether it has an attempt whose end was not heard yet.
+    busy: bool,
     /// Kept so that the keeper is reaped by this process.
     child: spawn::Child,
 }
@@ -52,7 +54,7 @@ impl Keeper {
         loop {
             lines.fill()?;
             match lines.next()? {
-                Some(Answer::Hello(identity)) => return Ok(Self { lines, identity, child }),
+                Some(Answer::Hello(identity)) => return Ok(Self { lines, identity, busy: false, child }),
                 Some(Answer::Ended(_)) => {}
                 None if lines.closed() || asked.left(HELLO).is_zero() => {
                     return Err(Error::new(Code::NeverStarted, "the keeper did not come up"));
@@ -79,7 +81,12 @@ impl Keeper {
         if !start.dir.is_absolute() || !Path::new(&start.cwd).is_absolute() {
             return Err(Error::new(Code::Internal, "the keeper takes absolute directories only"));
         }
-        self.lines.send(&Order::Go(Box::new(start.clone())))
+        if self.busy {
+            return Err(Error::new(Code::Internal, "the keeper takes one attempt at a time"));
+        }
+        self.lines.send(&Order::Go(Box::new(start.clone())))?;
+        self.busy = true;
+        Ok(())
     }
 
     /// Asks it to end the worker; a hard stop gives it no time. Without effect when nothing runs.
@@ -94,7 +101,10 @@ impl Keeper {
         loop {
             self.lines.fill()?;
             match self.lines.next()? {
-                Some(Answer::Ended(seen)) => return Ok(Some(Word::Ended(seen))),
+                Some(Answer::Ended(seen)) => {
+                    self.busy = false;
+                    return Ok(Some(Word::Ended(seen)));
+                }
                 Some(Answer::Hello(_)) => continue,
                 None if self.lines.closed() => return Ok(Some(Word::Gone)),
                 None => {}

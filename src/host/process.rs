@@ -9,7 +9,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
@@ -67,8 +68,10 @@ pub(super) struct Stat {
 impl Stat {
     /// Reads them; the name in the second field may hold anything, so what follows its last bracket counts.
     pub(super) fn of(pid: i32) -> std::io::Result<Self> {
-        let text = std::fs::read(format!("/proc/{pid}/stat"))?;
-        Self::parse(&text).ok_or_else(|| ErrorKind::InvalidData.into())
+        // One read gets it whole: some fifty numbers and a name of at most 64 bytes.
+        let mut text = [0_u8; 2048];
+        let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
+        Self::parse(&text[..length]).ok_or_else(|| ErrorKind::InvalidData.into())
     }
 
     fn parse(text: &[u8]) -> Option<Self> {

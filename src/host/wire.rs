@@ -91,7 +91,8 @@ impl Lines {
         self.closed
     }
 
-    /// Takes in what has arrived, without waiting.
+    /// Takes in what has arrived, without waiting. After a failure the other end counts as closed: what comes after it
+    /// could not be told apart.
     pub(super) fn fill(&mut self) -> Result<()> {
         let mut chunk = [0_u8; 16 * 1024];
         while !self.closed {
@@ -100,9 +101,13 @@ impl Lines {
                 Ok((count, _)) => self.buffer.extend_from_slice(&chunk[..count]),
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(Error::new(Code::Internal, format!("owner and keeper: {error}"))),
+                Err(error) => {
+                    self.closed = true;
+                    return Err(Error::new(Code::Internal, format!("owner and keeper: {error}")));
+                }
             }
             if self.buffer.len() > LINE_MAX {
+                self.closed = true;
                 return Err(Error::new(Code::InputTooLarge, "owner and keeper: a line is too long"));
             }
         }
@@ -124,7 +129,10 @@ impl Lines {
             self.buffer = Vec::new();
         }
         // The cause would quote the line.
-        parsed.map(Some).map_err(|_| Error::new(Code::Internal, "owner and keeper: a line is not understood"))
+        parsed.map(Some).map_err(|_| {
+            self.closed = true;
+            Error::new(Code::Internal, "owner and keeper: a line is not understood")
+        })
     }
 
     /// Sends one line whole. When this fails, the other end has not got a complete line.
@@ -174,5 +182,13 @@ mod tests {
         right.fill().unwrap();
         let error = right.next::<Order>().err().unwrap();
         assert!(!error.to_string().contains("SECRET"), "{error}");
+        assert!(right.closed());
+        let (mut left, right) = UnixStream::pair().unwrap();
+        let mut right = Lines::new(right);
+        let flood = std::thread::spawn(move || left.write_all(&vec![b'x'; LINE_MAX + 1]));
+        while right.fill().is_ok() {}
+        assert!(right.closed(), "a line without end is not kept");
+        drop(right);
+        let _broken_pipe = flood.join();
     }
 }

@@ -7,7 +7,7 @@ use ares::host::keeper::{Mark, Word, read_mark, worker_lock_held};
 use ares::host::process::{self, Life};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn one_keeper_sees_attempts_end_by_themselves() {
@@ -117,7 +117,7 @@ fn a_worker_that_ignores_the_request_is_killed_after_its_grace() {
     let attempt = Attempt::shell("trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done");
     let mut keeper = attempt.go();
     attempt.pid("pid");
-    let asked = Instant::now();
+    let asked = ares::host::clock::mark();
     keeper.stop(Cause::Stopped, false);
     let seen = ended(&mut keeper);
     assert_eq!((seen.cause, seen.signal), (Cause::Stopped, Some(9)));
@@ -130,6 +130,7 @@ fn a_hard_stop_gives_no_time() {
     attempt.start.grace_ms = 60_000;
     let mut keeper = attempt.go();
     attempt.pid("pid");
+    assert!(keeper.go(&attempt.start).is_err(), "it takes one at a time");
     keeper.stop(Cause::Finished, false);
     keeper.stop(Cause::Stopped, true);
     let seen = ended(&mut keeper);

@@ -6,7 +6,7 @@ mod orphans;
 use ares::domain::outcome::Seen;
 use ares::host::keeper::{Keeper, Start, Word, read_exit};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; nothing that works comes near it.
@@ -87,7 +87,7 @@ fn ended(keeper: &mut Keeper) -> Seen {
 
 /// Polls until there is something.
 fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
+    let began = ares::host::clock::mark();
     loop {
         if let Some(found) = probe() {
             return found;
