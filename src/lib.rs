@@ -1,4 +1,5 @@
 //! ares (architecture to follow).
+pub mod cli;
 pub mod domain;
 pub mod error;
 pub mod fault;

@@ -3,3 +3,5 @@
 pub mod clock;
 pub mod dir;
 pub mod lock;
+pub mod program;
+pub mod terminal;
