@@ -1,8 +1,10 @@
 //! The options that every command has, and how values on a command line are read. It knows no command.
 
 use crate::domain::time::Span;
+use crate::error::Error;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The options of every command.
 #[derive(clap::Args, Debug)]
@@ -58,9 +60,14 @@ pub struct Operation {
     pub op_id: Option<String>,
 }
 
+/// Reads what the domain can read; says how to write it where it cannot.
+pub fn parsed<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+    text.parse::<T>().map_err(|error| error.advice().to_owned())
+}
+
 /// Reads a length of time.
 pub fn span(text: &str) -> Result<Span, String> {
-    text.parse::<Span>().map_err(|error| error.advice().to_owned())
+    parsed(text)
 }
 
 /// Reads a number of bytes: plain, or with k, M or G for powers of 1024.

@@ -50,7 +50,7 @@ pub struct Args {
     pub worker: Option<String>,
 
     /// Only this job
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
     /// Store the command's output with the attempt instead of passing it on

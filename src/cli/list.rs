@@ -60,11 +60,11 @@ pub struct Args {
     pub all: bool,
 
     /// Only jobs with a smaller number
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub before_id: Option<JobId>,
 
     /// Only jobs with a larger number
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub after_id: Option<JobId>,
 }
 

@@ -18,7 +18,7 @@ use crate::error::{Code, Result};
 #[derive(clap::Args)]
 pub struct Args {
     /// Only this job; default all
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
     /// Show what would be done, and change nothing

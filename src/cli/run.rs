@@ -44,7 +44,7 @@ pub struct Args {
     /// Only this job
     ///
     /// Where it cannot run, the status says why: 10 when it is uncertain.
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
     /// Time between asking a running worker to end and ending it; default the job's own

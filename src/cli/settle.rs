@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// The handle that ares-claim printed
-    #[arg(value_name = "HANDLE")]
+    #[arg(value_name = "HANDLE", value_parser = args::parsed::<Handle>)]
     pub handle: Handle,
 
     /// What happened
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255))]
     pub exit: Option<i32>,
 
-    /// Tokens used: JSON, or input=N,output=N,...
+    /// Tokens used: JSON, or pairs such as input=1200,output=80
     ///
     /// Known: input, cached, output, reasoning, calls.
     #[arg(long, value_name = "USAGE", value_parser = usage)]

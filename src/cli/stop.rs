@@ -27,7 +27,7 @@ pub const DECISIONS: &[(&str, Decided)] = &[
 #[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
 pub struct Args {
     /// The jobs
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub jobs: Vec<JobId>,
 
     /// Stop the jobs that have this label now

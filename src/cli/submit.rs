@@ -91,7 +91,7 @@ pub struct Args {
     /// Wait for this job to succeed
     ///
     /// May be given several times. What happens when it ends otherwise is said by the next three options.
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub after: Vec<JobId>,
 
     /// What to do when one of them failed
@@ -150,7 +150,7 @@ pub struct Args {
     pub if_active: Vec<String>,
 
     /// Continue the session of this job
-    #[arg(long = "continue", value_name = "JOB")]
+    #[arg(long = "continue", value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub continues: Option<JobId>,
 
     /// Queue one job for each record of standard input, all in one transaction

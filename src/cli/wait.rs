@@ -13,7 +13,7 @@ use crate::error::{Code, Result};
 #[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
 pub struct Args {
     /// The jobs
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub jobs: Vec<JobId>,
 
     /// Wait at most this long; default for ever

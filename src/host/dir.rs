@@ -1,1 +1,1 @@
-
+//! Directories and files that only the caller may change.

@@ -1,1 +1,7 @@
-fn main() {}
+//! All tests that run the commands or read the source, as one binary. Run with `ARES_BLESS=1`, those that compare
+//! with a checked-in file rewrite it; `git diff` is then the review.
+
+mod cmd;
+mod harness;
+mod laws;
+mod sessions;
