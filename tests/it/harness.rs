@@ -6,40 +6,40 @@ use std::process::Output;
 use std::time::Duration;
 
 /// The root of the source.
-pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// No command of a test may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory with room for a store, removed at the end of the test.
-pub struct Lab {
+pub(crate) struct Lab {
     dir: tempfile::TempDir,
 }
 
 /// What a command came to.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Its exit status; 128 and the signal where one ended it.
-    pub status: i32,
+    pub(crate) status: i32,
     /// Its standard output.
-    pub out: String,
+    pub(crate) out: String,
     /// Its standard error.
-    pub err: String,
+    pub(crate) err: String,
 }
 
 impl Lab {
     /// A fresh one.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().expect("a temporary directory") }
     }
 
     /// Its directory.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
     /// A command to be run here, under an environment that holds nothing of the caller's.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> assert_cmd::Command {
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::new(program);
         command
             .env_clear()
@@ -54,17 +54,17 @@ impl Lab {
     }
 
     /// Runs one of our commands with these arguments.
-    pub fn run(&self, name: &str, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, name: &str, args: &[&str]) -> Ran {
         ran(self.command(bin_dir().join(name)).args(args).output().expect("it starts"))
     }
 
     /// Runs a shell script.
-    pub fn sh(&self, script: &str) -> Ran {
+    pub(crate) fn sh(&self, script: &str) -> Ran {
         ran(self.command("/bin/sh").args(["-c", script]).output().expect("it starts"))
     }
 
     /// A text of a command with what differs from run to run replaced: this directory, moments, handles, digests.
-    pub fn normal(&self, text: &str) -> String {
+    pub(crate) fn normal(&self, text: &str) -> String {
         let real = self.path().canonicalize().unwrap_or_else(|_| self.path().to_owned());
         let text = text.replace(&*real.to_string_lossy(), "[..]").replace(&*self.path().to_string_lossy(), "[..]");
         text.split_inclusive(['\t', ' ', '\n', '"']).map(normal_word).collect()
@@ -99,12 +99,12 @@ fn ran(output: Output) -> Ran {
 }
 
 /// The directory that cargo put our commands into.
-pub fn bin_dir() -> PathBuf {
+pub(crate) fn bin_dir() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_ares")).parent().expect("a directory").to_owned()
 }
 
 /// Compares a checked-in file with what it should be, or rewrites it.
-pub fn same_file(path: &str, wanted: &str) -> Result<(), String> {
+pub(crate) fn same_file(path: &str, wanted: &str) -> Result<(), String> {
     let file = Path::new(ROOT).join(path);
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     if found == wanted {
@@ -127,12 +127,12 @@ pub fn same_file(path: &str, wanted: &str) -> Result<(), String> {
 
 /// Whether checked-in files are to be rewritten.
 #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-pub fn blessing() -> bool {
+pub(crate) fn blessing() -> bool {
     std::env::var_os("ARES_BLESS").is_some()
 }
 
 /// Every file below these folders of the source with one of these endings, sorted.
-pub fn files(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| Path::new(ROOT).join(folder)).collect();
     while let Some(path) = open.pop() {
@@ -147,17 +147,17 @@ pub fn files(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
 }
 
 /// A path as people write it: below the root of the source.
-pub fn short(path: &Path) -> String {
+pub(crate) fn short(path: &Path) -> String {
     path.strip_prefix(ROOT).unwrap_or(path).display().to_string()
 }
 
 /// Reads a file of the source.
-pub fn text(path: impl AsRef<Path>) -> String {
+pub(crate) fn text(path: impl AsRef<Path>) -> String {
     let path = Path::new(ROOT).join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Fails with all complaints at once.
-pub fn no_complaints(complaints: &[String]) {
+pub(crate) fn no_complaints(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }

@@ -5,7 +5,6 @@ use ares::cli::{COMMANDS, Command, statuses};
 use ares::error::{Class, Code};
 use clap::{Arg, ArgGroup};
 use clap_mangen::Man;
-use std::fmt::Write as _;
 
 const VERSION: &str = concat!("ares ", env!("CARGO_PKG_VERSION"));
 
@@ -59,7 +58,7 @@ pub(super) fn command(command: &Command) -> String {
     page += &fields(command);
     page += &exit_status(command);
     page += &errors(command);
-    let _ = write!(page, ".SH EXAMPLES\n{}", verbatim(command.examples));
+    page += &format!(".SH EXAMPLES\n{}", verbatim(command.examples));
     page += ".SH \"SEE ALSO\"\n";
     let others = COMMANDS.iter().filter(|other| other.name != command.name).map(|other| (other.name, 1));
     page + &see(others.chain([("ares-errors", 7), ("ares-output", 7)]))
@@ -67,7 +66,8 @@ pub(super) fn command(command: &Command) -> String {
 
 /// Every option of its own with its value; of a required group one must be chosen.
 fn synopsis(command: &Command) -> String {
-    let usage = (command.usage)();
+    let mut usage = (command.usage)();
+    usage.build();
     let own = |arg: &&Arg| arg.get_help_heading().is_none() && !["help", "version"].contains(&arg.get_id().as_str());
     let groups: Vec<&ArgGroup> = usage.get_groups().filter(|group| group.is_required_set()).collect();
     let chosen = |arg: &Arg| groups.iter().any(|group| group.get_args().any(|id| id == arg.get_id()));
@@ -110,7 +110,7 @@ fn commands() -> String {
     for command in COMMANDS.iter().filter(|command| command.name != "ares") {
         if command.purpose != purpose {
             purpose = command.purpose;
-            let _ = writeln!(text, ".SS {}", roff(purpose));
+            text += &format!(".SS {}\n", roff(purpose));
         }
         let about = (command.usage)().get_about().map(ToString::to_string).unwrap_or_default();
         text += &item(&format!("{}(1)", command.name), &about);
@@ -131,7 +131,7 @@ fn fields(command: &Command) -> String {
     }
     let mut text = String::from(".SH OUTPUT\n");
     let columns = command.columns.join(", ");
-    let _ = writeln!(text, "Columns: {}. Fields, for \\-\\-json and \\-\\-format:", roff(&columns));
+    text += &format!("Columns: {}. Fields, for \\-\\-json and \\-\\-format:\n", roff(&columns));
     text + &command.fields.iter().map(|(name, meaning)| item(name, meaning)).collect::<String>()
 }
 
@@ -198,7 +198,7 @@ pub(super) fn all_errors() -> String {
         if codes.is_empty() {
             continue;
         }
-        let _ = writeln!(text, ".SH \"CODES OF STATUS {}\"", class.exit());
+        text += &format!(".SH \"CODES OF STATUS {}\"\n", class.exit());
         for code in codes {
             let hint = if code.hint().is_empty() { String::new() } else { format!("\nHint: {}.", code.hint()) };
             text += &item(code.name(), &format!("{}{hint}", code.meaning()));
@@ -269,7 +269,7 @@ pub(super) fn output() -> String {
     text += OUTPUT;
     text += ".SH FIELDS\n";
     for command in COMMANDS.iter().filter(|command| !command.fields.is_empty()) {
-        let _ = writeln!(text, ".SS {}", roff(command.name));
+        text += &format!(".SS {}\n", roff(command.name));
         for (name, meaning) in command.fields {
             let column = if command.columns.contains(name) { "; a column" } else { "" };
             text += &item(name, &format!("{meaning}{column}"));
