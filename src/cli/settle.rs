@@ -3,7 +3,7 @@
 use super::{Answer, Context, Field, Run, args, fields, ops_todo};
 use crate::domain::id::Handle;
 use crate::domain::outcome::{Outcome, Usage};
-use crate::error::{Code, Error, OrCode as _, Result};
+use crate::error::{Code, Error, Result};
 use std::path::PathBuf;
 
 /// Record how an attempt ended
@@ -121,7 +121,7 @@ done
 ";
 
     fn run(self, _cx: &mut Context) -> Result<Answer> {
-        self.spent().or_code(Code::Usage, || "the usage cannot be read".to_owned())?;
+        self.spent()?;
         ops_todo("settle") // WIRE: ops::settle → Answer::Nothing (or the END row with --json)
     }
 }
