@@ -1,8 +1,4 @@
-//! The command `ares`.
-
+//! Runs `ares`, the front of the suite; its story is in `src/cli/front.rs`.
 fn main() -> std::process::ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == ares::host::spawn::KEEPER_ARGUMENT) {
-        return ares::host::keep::keeper_main();
-    }
-    std::process::ExitCode::SUCCESS
+    ares::cli::front::main()
 }

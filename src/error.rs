@@ -59,6 +59,46 @@ impl Class {
             Self::Bug => 70,
         }
     }
+
+    /// Every class, by exit status.
+    pub const ALL: &[Self] = &[
+        Self::No,
+        Self::Usage,
+        Self::Conflict,
+        Self::Busy,
+        Self::Store,
+        Self::Damaged,
+        Self::Unknown,
+        Self::Output,
+        Self::Receipt,
+        Self::Uncertain,
+        Self::Budget,
+        Self::Denied,
+        Self::Stopped,
+        Self::Missing,
+        Self::Bug,
+    ];
+
+    /// One sentence on what it means to a script.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::No => "A plain no: nothing to claim, or a job that was waited for did not succeed.",
+            Self::Usage => "Called wrongly; nothing was applied.",
+            Self::Conflict => "It moved, or is not the caller's any more; nothing was applied.",
+            Self::Busy => "The store was not free within --wait-lock; nothing was applied.",
+            Self::Store => "The store cannot be used (full, read-only, permissions, copied); nothing was applied.",
+            Self::Damaged => "The store is damaged, or of another version.",
+            Self::Unknown => "Whether it was committed is not known: repeat with the same --op-id.",
+            Self::Output => "The output could not be written; what was to be changed is changed.",
+            Self::Receipt => "An effect ran and its receipt was not recorded.",
+            Self::Uncertain => "An effect may have happened and nobody can tell: reconcile.",
+            Self::Budget => "Refused by a budget.",
+            Self::Denied => "A permit was denied.",
+            Self::Stopped => "A stop is in force.",
+            Self::Missing => "There is no such thing in the store.",
+            Self::Bug => "A bug of ares.",
+        }
+    }
 }
 
 /// Makes the code enum and everything that is known of each code from one list.
@@ -146,6 +186,7 @@ codes! {
 
     // Output, receipts.
     OutputLost "ARES_OUTPUT_LOST" Output "It was applied, but the output could not be written." "read it back with ares-show or ares-list";
+    OutputFailed "ARES_OUTPUT_FAILED" Output "The output could not be written; nothing was changed." "make room or mend where standard output goes, then repeat";
     ReceiptFailed "ARES_EFFECT_RECEIPT_FAILED" Receipt "The effect ran and its receipt was not recorded." "run ares reconcile when the store works again";
 
     // What nobody knows.

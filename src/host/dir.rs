@@ -100,6 +100,32 @@ pub fn write_durable(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_dir(folder)
 }
 
+/// The names in a directory that are UTF-8, as all of ours are; none when there is no directory.
+pub fn names(path: &Path) -> Result<Vec<String>> {
+    let what = || format!("cannot list '{}'", path.display());
+    match std::fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+        Ok(entries) => {
+            let mut names = Vec::new();
+            for entry in entries {
+                names.extend(entry.or_code(Code::StoreUnusable, what)?.file_name().into_string());
+            }
+            Ok(names)
+        }
+    }
+}
+
+/// The absolute directory that is meant, seen from a base; it must exist and be UTF-8, as everything that is stored.
+pub fn named(base: &Path, asked: Option<&str>) -> Result<String> {
+    let path = asked.map_or_else(|| base.to_owned(), |dir| base.join(dir));
+    let bad = |why: &str| Error::new(Code::BadInput, format!("'{}' {why}", path.display()));
+    if !path.is_dir() {
+        return Err(bad("is not a directory"));
+    }
+    path.to_str().map(str::to_owned).ok_or_else(|| bad("is not UTF-8"))
+}
+
 /// Makes the names in a directory durable.
 pub fn sync_dir(path: &Path) -> Result<()> {
     File::open(path)

@@ -123,6 +123,14 @@ pub fn is_held(path: &Path) -> Result<bool> {
     }
 }
 
+/// Removes an owner's lock file that nobody holds. It is removed under its own lock, so that an owner which opened it
+/// just now finds it gone when it compares. Says whether it was removed.
+pub fn remove_if_stale(path: &Path) -> Result<bool> {
+    let Some(_held) = try_lock(path)? else { return Ok(false) };
+    std::fs::remove_file(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))?;
+    Ok(true)
+}
+
 /// Locks the open file description that the caller handed down as this descriptor, which must be of this folder.
 /// It stays locked for as long as the caller, or a child of it, keeps the descriptor open. Gives the file's path.
 pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {

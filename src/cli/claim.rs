@@ -1,0 +1,119 @@
+//! ares-claim: take the next job, for a script that owns it or around a command.
+
+use super::fail::object;
+use super::{Answer, Context, Field, Run, args, ops_todo};
+use crate::domain::id::JobId;
+use crate::error::{Code, Error, OrCode as _, Result};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Take the next job that may run
+///
+/// The highest priority first, then the oldest. The handle is printed, such as 42.1-k3x9q2mw7a: settling needs it. With
+/// nothing to claim the status is 1.
+///
+/// The claim lasts as long as its owner. A script is its own owner through --owner-fd, the lock on a descriptor that
+/// it keeps open, or --owner, its process. It is about to act, so the attempt is running at once; --reserve only
+/// claims.
+///
+/// With -- CMD the command is run for the job instead, with the handle in ARES_HANDLE, and its end settles the attempt.
+/// It keeps the caller's standard streams, and its exit status is passed on; 125 is a failure of ares itself.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("by").args(["owner_file", "owner_fd", "owner", "command"]).required(true))]
+pub struct Args {
+    /// Print the path of a fresh owner file, and claim nothing
+    #[arg(long, conflicts_with_all = ["reserve", "label", "group", "worker", "job", "capture", "report"])]
+    pub owner_file: bool,
+
+    /// Own the claim through this descriptor of an owner file
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
+    pub owner_fd: Option<i32>,
+
+    /// Own the claim through this process, such as $$
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pub owner: Option<i32>,
+
+    /// Only claim; nothing is dispatched before ares-permit consume
+    #[arg(long, conflicts_with = "command")]
+    pub reserve: bool,
+
+    /// Only a job with this label
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub label: Option<String>,
+
+    /// Only a job of this group
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub group: Option<String>,
+
+    /// Only a job of this worker
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub worker: Option<String>,
+
+    /// Only this job
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
+    pub job: Option<JobId>,
+
+    /// Store the command's output with the attempt instead of passing it on
+    #[arg(long, requires = "command")]
+    pub capture: bool,
+
+    /// Write how it ended to this file, as JSON
+    ///
+    /// Where a command is run its exit status is all that the status can say; the failures of ares are told here.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "command")]
+    pub report: Option<PathBuf>,
+
+    /// The command to run for the job
+    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+impl Run for Args {
+    const NAME: &'static str = "ares-claim";
+    const MUTATES: bool = true;
+    const WRAPS: bool = true;
+    const COLUMNS: &'static [&'static str] = &["handle"];
+    const FIELDS: &'static [Field] = &[
+        ("handle", "text: the handle that settling needs"),
+        ("job", "integer: the job"),
+        ("attempt", "text: the attempt, JOB.N"),
+        ("worker", "text: the worker"),
+        ("argv", "json: the command, a list"),
+        ("prompt", "bytes: the prompt"),
+        ("dir", "text: the working directory"),
+        ("path", "text: the owner file, with --owner-file"),
+    ];
+    const ERRORS: &'static [Code] =
+        &[Code::NothingToClaim, Code::OverBudget, Code::Stopped, Code::Uncertain, Code::ReceiptFailed, Code::NotFound];
+    const EXAMPLES: &'static str = "\
+$ ares-init --quiet .ares >/dev/null
+$ ares-submit -- true
+1
+$ exec 9>>\"$(ares-claim --owner-file)\"
+$ handle=$(ares-claim --owner-fd 9)
+$ ares-settle \"$handle\" ok
+$ ares-claim --owner-fd 9
+ares-claim: ARES_NOTHING_TO_CLAIM: [..]
+? 1
+";
+
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let report = self.report.clone();
+        let answer = self.claim(cx);
+        if let (Some(path), Err(error) | Ok(Answer::No(error))) = (report, &answer) {
+            write_report(&path, error)?;
+        }
+        answer
+    }
+}
+
+impl Args {
+    fn claim(self, _cx: &mut Context) -> Result<Answer> {
+        ops_todo("claim") // WIRE: ops::claim → Answer::Id(handle first), No(NothingToClaim), or Status of the command
+    }
+}
+
+fn write_report(path: &std::path::Path, error: &Error) -> Result<()> {
+    let text = object(error, error.code.class().exit()) + "\n";
+    std::fs::write(path, text).or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
+}

@@ -1,0 +1,229 @@
+//! What a command knows of its surroundings: the only reader of the environment, and the options of every command.
+//! It opens nothing by itself.
+
+use super::args::Common;
+use super::output::table::Look;
+use super::output::template::Template;
+use super::output::{self, Mode, Printer, escape};
+use crate::domain::time::{Span, Time, moment};
+use crate::error::{Code, Error, OrCode, Result};
+use crate::host::{clock, terminal};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The environment, read once. It is never printed: some of it is secret.
+pub struct Env(BTreeMap<OsString, OsString>);
+
+impl Env {
+    /// The environment of this process.
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks")]
+    pub fn read() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables, for workers that are given some of them by name.
+    pub fn all(&self) -> &BTreeMap<OsString, OsString> {
+        &self.0
+    }
+
+    /// Whether a stream may be coloured.
+    pub fn color(&self, stream: &impl IsTerminal) -> bool {
+        let dumb = self.get("TERM").is_none_or(|term| term == "dumb");
+        stream.is_terminal() && !dumb && self.get("NO_COLOR").is_none()
+    }
+}
+
+/// Where the store is to be looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this directory, as `--store` or `ARES_DIR` say.
+    Named(PathBuf),
+    /// In the nearest `.ares` upward from this directory, if it belongs to the caller.
+    Upward(PathBuf),
+}
+
+/// What a command's `run` is given.
+pub struct Context {
+    /// The environment.
+    pub env: Env,
+    printer: Printer,
+    store: Option<PathBuf>,
+    wait_lock: Span,
+    quiet: bool,
+    null: bool,
+    op_id: Option<String>,
+    changes: bool,
+}
+
+impl Context {
+    /// The context of one command, whose records have these fields. Refuses a format that names others.
+    pub fn new(env: Env, common: Common, op_id: Option<String>, changes: bool, fields: &[&str]) -> Result<Self> {
+        let stdout = std::io::stdout();
+        let mode = match &common.format {
+            _ if common.json => Mode::Json,
+            Some(format) => Mode::Format(Template::parse(format, fields)?, common.null),
+            None if common.null => Mode::Nul,
+            None if stdout.is_terminal() => {
+                Mode::Table(Look { color: env.color(&stdout), width: terminal::width(&stdout) })
+            }
+            None => Mode::Lines,
+        };
+        let store = common.store.or_else(|| env.get("ARES_DIR").map(PathBuf::from));
+        let (wait_lock, quiet, null) = (common.wait_lock, common.quiet, common.null);
+        Ok(Self { env, printer: Printer::stdout(mode), store, wait_lock, quiet, null, op_id, changes })
+    }
+
+    /// Where the store is to be looked for.
+    pub fn place(&self) -> Result<Place> {
+        match &self.store {
+            Some(dir) => Ok(Place::Named(dir.clone())),
+            None => Ok(Place::Upward(here()?)),
+        }
+    }
+
+    /// How long to wait for the store.
+    pub fn wait_lock(&self) -> Duration {
+        self.wait_lock.duration()
+    }
+
+    /// The operation id, where one was given.
+    pub fn op_id(&self) -> Option<&str> {
+        self.op_id.as_deref()
+    }
+
+    /// The attempt that this process runs under, where a worker calls us.
+    pub fn attempt(&self) -> Option<&str> {
+        self.env.get("ARES_ATTEMPT").and_then(OsStr::to_str)
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Time {
+        clock::now()
+    }
+
+    /// Whether records, in and out, end with NUL.
+    pub fn null(&self) -> bool {
+        self.null
+    }
+
+    /// The printer, for a command that prints while it works.
+    pub fn out(&mut self) -> &mut Printer {
+        &mut self.printer
+    }
+
+    /// Says that this call changes nothing, so that lost output is no lost answer to a change.
+    pub fn reads_only(&mut self) {
+        self.changes = false;
+    }
+
+    /// Whether this call may have changed something.
+    pub fn changes(&self) -> bool {
+        self.changes
+    }
+
+    /// Whether notes and plain noes are wanted.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// One line for people on standard error, unless quiet.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            output::say(&escape::message(text));
+        }
+    }
+
+    /// Gives up the printer, to be finished.
+    pub fn into_printer(self) -> Printer {
+        self.printer
+    }
+
+    /// Reads a moment, or a length of time before now.
+    pub fn since(&self, text: &str) -> Result<Time> {
+        let now = self.now();
+        match text.parse::<Span>() {
+            Ok(span) => Ok(Time(now.0.saturating_sub(span.0))),
+            Err(_) => moment(text, now)
+                .map_err(|error| error.hint("write 2031-05-01T06:00:00Z, @1935468000, or 90m for 90 minutes ago")),
+        }
+    }
+}
+
+/// The current directory.
+pub fn here() -> Result<PathBuf> {
+    std::env::current_dir().or_code(Code::Usage, || "cannot tell the current directory".to_owned())
+}
+
+/// Reads a file, or standard input for `-`, of this size at most.
+pub fn read(source: &Path, max: usize) -> Result<Vec<u8>> {
+    let name = if source == Path::new("-") { "standard input".to_owned() } else { format!("'{}'", source.display()) };
+    let stream: Box<dyn Read> = match source {
+        path if path == Path::new("-") => Box::new(std::io::stdin()),
+        path => Box::new(std::fs::File::open(path).or_code(Code::BadInput, || format!("cannot open {name}"))?),
+    };
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    stream.take(limit).read_to_end(&mut bytes).or_code(Code::BadInput, || format!("cannot read {name}"))?;
+    if bytes.len() > max {
+        return Err(Error::new(Code::InputTooLarge, format!("{name} is larger than {max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Sends what the program logs to standard error, when `ARES_LOG` asks for it: error, warn, info, debug or trace.
+pub fn log(env: &Env) -> Result<()> {
+    let Some(level) = env.get("ARES_LOG") else { return Ok(()) };
+    let level = level.to_string_lossy();
+    let filter: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
+        Error::new(Code::Usage, format!("'{level}' is not a level for ARES_LOG"))
+            .hint("write off, error, warn, info, debug or trace")
+    })?;
+    // Without ANSI on terminals too: what is logged holds names that others chose.
+    tracing_subscriber::fmt().with_max_level(filter).with_ansi(false).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        Env(pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect())
+    }
+
+    #[test]
+    fn the_store_is_named_or_looked_for_upward() {
+        let common = |store: Option<&str>| Common {
+            store: store.map(PathBuf::from),
+            wait_lock: Span(0),
+            json: true,
+            null: false,
+            format: None,
+            quiet: false,
+        };
+        let place = |store, vars: &[(&str, &str)]| {
+            Context::new(env(vars), common(store), None, false, &[]).unwrap().place().unwrap()
+        };
+        assert_eq!(place(Some("a"), &[("ARES_DIR", "b")]), Place::Named("a".into()));
+        assert_eq!(place(None, &[("ARES_DIR", "b")]), Place::Named("b".into()));
+        assert_eq!(place(None, &[("ARES_DIR", "")]), Place::Upward(here().unwrap()));
+    }
+
+    #[test]
+    fn input_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prompt");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), b"12345");
+        assert_eq!(read(&path, 4).unwrap_err().code, Code::InputTooLarge);
+        assert_eq!(read(&dir.path().join("none"), 4).unwrap_err().code, Code::BadInput);
+    }
+}

@@ -1,0 +1,106 @@
+//! How failures are told: one line and a hint for people, an object for programs, an exit status for scripts.
+
+use super::output::{Answer, escape, say};
+use super::print_text;
+use crate::error::{Code, Error, Result};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The exit status of every failure of ours where a program is run for the caller, as `env` and `timeout` have it.
+const WRAPPER: u8 = 125;
+
+/// The exit status of a panic.
+static PANIC: AtomicU8 = AtomicU8::new(70);
+
+/// Who speaks, and how.
+pub(super) struct Voice {
+    /// The name that lines begin with.
+    pub(super) name: &'static str,
+    /// Whether failures are also printed as objects.
+    pub(super) json: bool,
+    /// Whether standard error may be coloured.
+    pub(super) color: bool,
+    /// Whether a program is run for the caller.
+    pub(super) wraps: bool,
+}
+
+impl Voice {
+    /// The exit status of a failure.
+    pub(super) fn status(&self, error: &Error) -> ExitCode {
+        ExitCode::from(self.exit(error))
+    }
+
+    fn exit(&self, error: &Error) -> u8 {
+        if self.wraps { WRAPPER } else { error.code.class().exit() }
+    }
+
+    /// Prints a failure and gives its exit status.
+    pub(super) fn error(&self, error: &Error) -> ExitCode {
+        self.print(error, &escape::message(&error.message), error.advice());
+        self.status(error)
+    }
+
+    fn print(&self, error: &Error, message: &str, advice: &str) {
+        let (red, dim, off) = if self.color { ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m") } else { ("", "", "") };
+        say(&format!("{}: {red}{}{off}: {message}", self.name, error.code));
+        if !advice.is_empty() {
+            say(&format!("{dim}hint:{off} {}", escape::message(advice)));
+        }
+        if self.json {
+            say(&object(error, self.exit(error)));
+        }
+    }
+
+    /// Prints help where it was asked for, and otherwise what is wrong with the command line.
+    pub(super) fn usage(&self, error: &clap::Error, color: bool) -> ExitCode {
+        let text = error.render();
+        if !error.use_stderr() {
+            return print_text(self, &if color { text.ansi().to_string() } else { text.to_string() });
+        }
+        let text = text.to_string();
+        let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
+        let lines: Vec<String> = text.lines().map(escape::message).collect();
+        let first = lines.first().cloned().unwrap_or_default();
+        let error = Error::new(Code::Usage, first);
+        self.print(&error, &lines.join("\n"), "");
+        self.status(&error)
+    }
+
+    /// Makes a panic end with the status of this command's failures.
+    pub(super) fn guard(&self) {
+        PANIC.store(if self.wraps { WRAPPER } else { 70 }, Ordering::Relaxed);
+    }
+}
+
+/// A failure as an object on one line, for `--json` and for report files.
+pub(super) fn object(error: &Error, exit: u8) -> String {
+    let hint = Some(error.advice()).filter(|hint| !hint.is_empty());
+    escape::json(&serde_json::json!({
+        "error": { "code": error.code.name(), "exit": exit, "message": error.message, "hint": hint }
+    }))
+}
+
+/// Makes a panic in any thread end the process, saying where and nothing of what: a panic's own words may hold a
+/// prompt or a secret. The next command recovers as it would after a crash.
+pub(super) fn guard() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+        say(&format!("ares: {}: a bug{place}\nhint: {}", Code::Internal, Code::Internal.hint()));
+        end(PANIC.load(Ordering::Relaxed));
+    }));
+}
+
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "a panic has no main to return to")]
+fn end(status: u8) -> ! {
+    std::process::exit(i32::from(status))
+}
+
+/// Stands in for an operation that is not wired yet.
+pub(crate) fn ops_todo(what: &str) -> Result<Answer> {
+    Err(Error::new(Code::Internal, format!("'{what}' is not wired yet")))
+}
+
+/// Stands in for the keeper.
+pub(super) fn not_wired_exit() -> ExitCode {
+    ExitCode::from(Code::Internal.class().exit())
+}

@@ -1,0 +1,53 @@
+//! ares-init: make a store, or upgrade one.
+
+use super::{Answer, Context, Field, Run, ops_todo};
+use crate::error::{Code, Result};
+use std::path::PathBuf;
+
+/// Make a store, or upgrade one
+///
+/// A store is a directory of mode 0700 that belongs to the caller. Where there is one of this version already, nothing
+/// happens. A store of an older version is refused without --upgrade, and a copied or unpacked one without --adopt.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The directory; default $ARES_DIR, else .ares
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "store")]
+    pub dir: Option<PathBuf>,
+
+    /// Upgrade a store of an older version
+    ///
+    /// Stop everything that uses it first. A copy of the database is kept beside it.
+    #[arg(long)]
+    pub upgrade: bool,
+
+    /// Accept a store that was copied or unpacked here
+    ///
+    /// Read its config.toml first: it names programs that will be run. What was claimed or running where it came from
+    /// is uncertain here.
+    #[arg(long)]
+    pub adopt: bool,
+
+    /// Accept a file system whose locks cannot be trusted
+    ///
+    /// On a network file system two machines may run one job twice.
+    #[arg(long)]
+    pub unsafe_fs: bool,
+}
+
+impl Run for Args {
+    const NAME: &'static str = "ares-init";
+    const MUTATES: bool = true;
+    const COLUMNS: &'static [&'static str] = &["store"];
+    const FIELDS: &'static [Field] = &[("store", "text: the absolute path of the store")];
+    const ERRORS: &'static [Code] = &[Code::StoreCopied, Code::StoreNetwork, Code::SchemaOld, Code::SchemaNew];
+    const EXAMPLES: &'static str = "\
+$ ares-init queue
+[..]/queue
+$ ares-init queue
+[..]/queue
+";
+
+    fn run(self, _cx: &mut Context) -> Result<Answer> {
+        ops_todo("init") // WIRE: ops::init over self.dir (else cx.place) → Answer::id("store", path)
+    }
+}

@@ -1,0 +1,104 @@
+//! ares-list: many jobs, filtered, sorted, formatted.
+
+use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use crate::domain::id::JobId;
+use crate::domain::job::State;
+use crate::domain::moves::Word as _;
+use crate::error::{Code, Result};
+
+/// The orders of a list.
+pub const SORTS: &[&str] = &["id", "-id", "priority", "submitted", "ended"];
+
+/// List jobs
+///
+/// Filters of different kinds must all hold; of one kind, one is enough. Without a filter by state, jobs in every state
+/// are listed. At most --limit are printed; the next page begins after the last number that was printed.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only jobs in this state
+    ///
+    /// May be given several times.
+    #[arg(long, value_name = "STATE", value_parser = args::words(State::WORDS))]
+    pub state: Vec<State>,
+
+    /// Only jobs with this label
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub label: Vec<String>,
+
+    /// Only jobs of this worker
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub worker: Vec<String>,
+
+    /// Only jobs of this group
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub group: Vec<String>,
+
+    /// Only jobs submitted at this moment or later
+    ///
+    /// 2031-05-01T06:00:00Z, @SECONDS since 1970, or 90m for 90 minutes ago.
+    #[arg(long, value_name = "MOMENT")]
+    pub since: Option<String>,
+
+    /// Only jobs submitted before this moment
+    #[arg(long, value_name = "MOMENT")]
+    pub until: Option<String>,
+
+    /// The order; -id is the latest first
+    #[arg(long, value_name = "KEY", default_value = "id", value_parser = SORTS.to_vec(), allow_hyphen_values = true)]
+    pub sort: String,
+
+    /// Print only how many there are
+    #[arg(long, conflicts_with_all = ["limit", "all", "before_id", "after_id"])]
+    pub count: bool,
+
+    /// Print at most this many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..))]
+    pub limit: i64,
+
+    /// Print all, however many there are
+    #[arg(long, conflicts_with = "limit")]
+    pub all: bool,
+
+    /// Only jobs with a smaller number
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
+    pub before_id: Option<JobId>,
+
+    /// Only jobs with a larger number
+    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
+    pub after_id: Option<JobId>,
+}
+
+/// The fields of a list: a job's, and the count.
+const FIELDS: &[Field] = &{
+    let mut all = [("count", "integer: how many there are, with --count"); fields::JOB.len() + 1];
+    let mut at = 0;
+    while at < fields::JOB.len() {
+        all[at] = fields::JOB[at];
+        at += 1;
+    }
+    all
+};
+
+impl Run for Args {
+    const NAME: &'static str = "ares-list";
+    const MUTATES: bool = false;
+    const COLUMNS: &'static [&'static str] = fields::JOB_COLUMNS;
+    const FIELDS: &'static [Field] = FIELDS;
+    const ERRORS: &'static [Code] = &[];
+    const EXAMPLES: &'static str = "\
+$ ares-init --quiet .ares >/dev/null
+$ ares-submit --label night -- true
+1
+$ ares-list --state queued --format '%(job) %(state)'
+1 queued
+$ ares-list --label day
+$ ares-list --count
+1
+";
+
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let _since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
+        let _until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
+        ops_todo("list") // WIRE: ops::list → Answer::rows(Self::COLUMNS, rows), or Answer::id("count", n)
+    }
+}

@@ -1,0 +1,228 @@
+//! The commands: arguments in, answers out. One file per command, one table of them all, one `main`. No rule of the
+//! domain is here.
+
+pub mod args;
+pub mod context;
+pub mod fields;
+pub mod front;
+pub mod output;
+
+pub mod claim;
+pub mod demo;
+pub mod init;
+pub mod list;
+pub mod log;
+pub mod reconcile;
+pub mod run;
+pub mod settle;
+pub mod show;
+pub mod stop;
+pub mod submit;
+pub mod wait;
+
+mod fail;
+
+pub use context::Context;
+pub use output::{Answer, Row, Value};
+
+use crate::error::{Class, Code, Error, Result};
+use clap::FromArgMatches as _;
+use context::Env;
+use fail::Voice;
+use output::{Mode, Printer};
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+/// A field of a command's records: its name and what it means, with its unit.
+pub type Field = (&'static str, &'static str);
+
+/// A command. Its doc comments are its manual.
+pub trait Run: clap::Args {
+    /// Its name, as it is called.
+    const NAME: &'static str;
+    /// Whether it changes something, so that it takes `--op-id` and lost output is `ARES_OUTPUT_LOST`.
+    const MUTATES: bool;
+    /// Whether it runs a program for the caller after `--`; then the program's status is its own, and every failure of
+    /// ours is 125.
+    const WRAPS: bool = false;
+    /// The columns that are shown without asking; new ones are added at the end only.
+    const COLUMNS: &'static [&'static str] = &[];
+    /// Every field that its records may have; `--format` may name these only.
+    const FIELDS: &'static [Field] = &[];
+    /// The codes of its own failures, beside those of every command that uses a store.
+    const ERRORS: &'static [Code] = &[];
+    /// A shell session, run as a test.
+    const EXAMPLES: &'static str;
+
+    /// Does it.
+    fn run(self, cx: &mut Context) -> Result<Answer>;
+}
+
+/// What is known of a command without running it.
+pub struct Command {
+    /// Its name, as it is called.
+    pub name: &'static str,
+    /// What people use it for, as a heading.
+    pub purpose: &'static str,
+    /// Whether it changes something.
+    pub mutates: bool,
+    /// The columns that are shown without asking.
+    pub columns: &'static [&'static str],
+    /// Every field of its records.
+    pub fields: &'static [Field],
+    /// The codes of its own failures.
+    pub errors: &'static [Code],
+    /// A shell session, run as a test.
+    pub examples: &'static str,
+    /// Its arguments.
+    pub usage: fn() -> clap::Command,
+    /// Its main function over the arguments that follow its name.
+    pub main: fn(Vec<OsString>) -> ExitCode,
+}
+
+impl Command {
+    const fn of<C: Run>(purpose: &'static str) -> Self {
+        Self {
+            name: C::NAME,
+            purpose,
+            mutates: C::MUTATES,
+            columns: C::COLUMNS,
+            fields: C::FIELDS,
+            errors: C::ERRORS,
+            examples: C::EXAMPLES,
+            usage: usage::<C>,
+            main: start::<C>,
+        }
+    }
+}
+
+/// All commands, by purpose.
+pub static COMMANDS: &[Command] = &[
+    front::COMMAND,
+    Command::of::<demo::Args>("begin"),
+    Command::of::<init::Args>("begin"),
+    Command::of::<submit::Args>("queue and run"),
+    Command::of::<run::Args>("queue and run"),
+    Command::of::<wait::Args>("queue and run"),
+    Command::of::<stop::Args>("queue and run"),
+    Command::of::<claim::Args>("run from a script"),
+    Command::of::<settle::Args>("run from a script"),
+    Command::of::<list::Args>("look"),
+    Command::of::<show::Args>("look"),
+    Command::of::<log::Args>("look"),
+    Command::of::<reconcile::Args>("mend"),
+];
+
+/// The first argument of the hidden command that our own executable is started with, to be a keeper.
+pub const KEEPER_WORD: &str = "__keeper";
+
+/// What the hidden command does.
+const KEEPER: fn(&[OsString]) -> ExitCode = |_| fail::not_wired_exit(); // WIRE: host::keeper::main
+
+/// The main function of a command's own binary.
+pub fn main<C: Run>() -> ExitCode {
+    let args = match begin() {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    start::<C>(args)
+}
+
+/// What every process of ours does first; gives the arguments, or the status of the hidden command.
+fn begin() -> std::result::Result<Vec<OsString>, ExitCode> {
+    fail::guard();
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.first().is_some_and(|first| first == KEEPER_WORD) {
+        return Err(KEEPER(&args[1..]));
+    }
+    Ok(args)
+}
+
+/// A command's arguments, with those of every command.
+fn usage<C: Run>() -> clap::Command {
+    let own = C::augment_args(clap::Command::new(C::NAME));
+    let (about, long) = (own.get_about().cloned(), own.get_long_about().cloned());
+    let mut all = own;
+    if C::MUTATES {
+        all = <args::Operation as clap::Args>::augment_args(all);
+    }
+    // Flattening arguments brings their description along; the command's own is put back.
+    <args::Common as clap::Args>::augment_args(all)
+        .about(about.unwrap_or_default())
+        .long_about(clap::builder::Resettable::from(long))
+        .after_long_help(format!("Examples:\n{}", indent(C::EXAMPLES)))
+        .version(env!("CARGO_PKG_VERSION"))
+        .max_term_width(100)
+}
+
+fn indent(text: &str) -> String {
+    text.trim().lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Parses, runs, prints, and says it all in the exit status.
+fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
+    let env = Env::read();
+    let options = given.split(|arg| arg == "--").next().unwrap_or_default();
+    let wraps = C::WRAPS && options.len() < given.len();
+    let json = options.iter().any(|arg| arg == OsStr::new("--json"));
+    let voice = Voice { name: C::NAME, json, color: env.color(&std::io::stderr()), wraps };
+    voice.guard();
+    let matches = match usage::<C>().try_get_matches_from(std::iter::once(C::NAME.into()).chain(given)) {
+        Ok(matches) => matches,
+        Err(error) => return voice.usage(&error, env.color(&std::io::stdout())),
+    };
+    let prepared = context::log(&env).and_then(|()| prepare::<C>(env, &matches));
+    let (command, mut cx) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return voice.error(&error),
+    };
+    let answer = command.run(&mut cx);
+    end(&voice, cx, answer)
+}
+
+fn prepare<C: Run>(env: Env, matches: &clap::ArgMatches) -> Result<(C, Context)> {
+    let bad = |error: clap::Error| Error::new(Code::Internal, format!("arguments do not fit: {}", error.kind()));
+    let common = args::Common::from_arg_matches(matches).map_err(bad)?;
+    let op_id = if C::MUTATES { args::Operation::from_arg_matches(matches).map_err(bad)?.op_id } else { None };
+    let command = C::from_arg_matches(matches).map_err(bad)?;
+    let fields: Vec<&str> = C::FIELDS.iter().map(|(name, _)| *name).collect();
+    Ok((command, Context::new(env, common, op_id, C::MUTATES, &fields)?))
+}
+
+/// Prints the answer and chooses the status: a failure of the command itself comes before lost output, lost output
+/// before a plain no.
+fn end(voice: &Voice, mut cx: Context, answer: Result<Answer>) -> ExitCode {
+    let (changes, quiet) = (cx.changes(), cx.quiet());
+    if let Ok(answer) = &answer {
+        cx.out().answer(answer);
+    }
+    let printed = cx.into_printer().finish(changes);
+    let lost = printed.as_ref().err().map(|error| voice.error(error));
+    match answer {
+        Err(error) => voice.error(&error),
+        Ok(Answer::No(error)) => {
+            let status = if quiet { voice.status(&error) } else { voice.error(&error) };
+            lost.unwrap_or(status)
+        }
+        Ok(Answer::Status(status)) => lost.unwrap_or(ExitCode::from(status)),
+        Ok(_) => lost.unwrap_or(ExitCode::SUCCESS),
+    }
+}
+
+/// Prints a text that is no record, such as help.
+fn print_text(voice: &Voice, text: &str) -> ExitCode {
+    let mut printer = Printer::stdout(Mode::Lines);
+    printer.answer(&Answer::Raw(text.as_bytes().to_vec()));
+    match printer.finish(false) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => voice.error(&error),
+    }
+}
+
+/// Exit statuses with their meanings, for the manual: the classes of failures after success.
+pub fn statuses() -> Vec<(u8, &'static str)> {
+    let done = (0, "Done; what was to be changed is committed.");
+    std::iter::once(done).chain(Class::ALL.iter().map(|class| (class.exit(), class.meaning()))).collect()
+}
+
+pub(crate) use fail::ops_todo;

@@ -1,0 +1,159 @@
+//! Aligned columns for a terminal. A table changes how records look, never which fields are there: cells too long for
+//! the terminal are cut with a visible mark, and no column is left out.
+
+use super::value::{Row, Value};
+
+/// A cell is not cut below this width to make a table fit; a table that still does not fit is wider than the terminal.
+const NARROW: usize = 12;
+
+/// How a table may look.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Whether states are coloured.
+    pub color: bool,
+    /// Columns of the terminal, where they are known.
+    pub width: Option<usize>,
+}
+
+/// The columns of one table with the widths that they have so far.
+#[derive(Debug)]
+pub struct Table {
+    columns: &'static [&'static str],
+    widths: Vec<usize>,
+    headed: bool,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub fn new(columns: &'static [&'static str]) -> Self {
+        Self { columns, widths: columns.iter().map(|name| wide(name)).collect(), headed: false }
+    }
+
+    /// Whether it is a table of these columns.
+    pub fn has(&self, columns: &[&str]) -> bool {
+        self.columns == columns
+    }
+
+    /// Makes room for these records, then cuts the widest columns until the line fits.
+    pub fn fit(&mut self, rows: &[Row], look: Look) {
+        for (width, name) in self.widths.iter_mut().zip(self.columns) {
+            let most = rows.iter().map(|row| wide(&row.get(name).shown())).max().unwrap_or(0);
+            *width = most.max(*width);
+        }
+        let Some(limit) = look.width else { return };
+        while self.widths.iter().sum::<usize>() + 2 * self.widths.len().saturating_sub(1) > limit {
+            let Some(widest) = self.widths.iter_mut().max().filter(|width| **width > NARROW) else { break };
+            *widest -= 1;
+        }
+    }
+
+    /// The lines of these records, under the header when they are the first.
+    pub fn lines(&mut self, rows: &[Row], look: Look) -> String {
+        let mut out = String::new();
+        if !std::mem::replace(&mut self.headed, true) {
+            let names = self.columns.iter().map(|name| (name.to_uppercase(), "", false));
+            self.line(&mut out, names);
+        }
+        for row in rows {
+            let cells = self.columns.iter().map(|name| {
+                let value = row.get(name);
+                let color = if look.color { paint(name, value) } else { "" };
+                (value.shown(), color, matches!(value, Value::Int(_)))
+            });
+            self.line(&mut out, cells);
+        }
+        out
+    }
+
+    fn line(&self, out: &mut String, cells: impl Iterator<Item = (String, &'static str, bool)>) {
+        let mut line = String::new();
+        for (at, ((text, color, right), width)) in cells.zip(&self.widths).enumerate() {
+            let text = cut(&text, *width);
+            let pad = " ".repeat(width.saturating_sub(wide(&text)));
+            let text = if color.is_empty() { text } else { format!("\u{1b}[{color}m{text}\u{1b}[0m") };
+            line.push_str(if at == 0 { "" } else { "  " });
+            line.push_str(&if right { pad + &text } else { text + &pad });
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+/// The colour of a state or an outcome; nothing else is coloured.
+fn paint(column: &str, value: &Value) -> &'static str {
+    let ("state" | "outcome", Value::Text(word)) = (column, value) else { return "" };
+    match word.as_str() {
+        "succeeded" | "ok" => "32",
+        "failed" | "error" => "31",
+        "uncertain" | "ambiguous" => "1;33",
+        "claimed" | "running" => "36",
+        "cancelled" | "void" => "2",
+        _ => "",
+    }
+}
+
+/// How many columns of a terminal the text takes: two for the wide scripts, none for marks that combine.
+fn wide(text: &str) -> usize {
+    text.chars()
+        .map(|c| match u32::from(c) {
+            0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
+            0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
+            0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd => 2,
+            _ => 1,
+        })
+        .sum()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if wide(text) <= width {
+        return text.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 1);
+    for c in text.chars() {
+        used += wide(c.encode_utf8(&mut [0; 4]));
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    out + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { color: false, width: None };
+
+    fn table(rows: &[Row], look: Look) -> String {
+        let mut table = Table::new(&["job", "state", "detail"]);
+        table.fit(rows, look);
+        table.lines(rows, look)
+    }
+
+    #[test]
+    fn columns_are_aligned_under_their_names() {
+        let rows = [
+            Row::new().with("job", 7).with("state", "succeeded").with("detail", "日本"),
+            Row::new().with("job", 1234).with("state", "queued"),
+        ];
+        assert_eq!(table(&rows, PLAIN), "JOB   STATE      DETAIL\n   7  succeeded  日本\n1234  queued     -\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_cells_and_keeps_columns() {
+        let rows = [Row::new().with("job", 7).with("state", "failed").with("detail", "x".repeat(90))];
+        let text = table(&rows, Look { color: false, width: Some(40) });
+        assert!(text.lines().all(|line| wide(line) <= 40), "{text}");
+        assert!(text.contains("DETAIL") && text.contains('…'), "{text}");
+        let text = table(&rows, Look { color: false, width: Some(5) });
+        assert!(text.contains("DETAIL"), "{text}");
+    }
+
+    #[test]
+    fn only_states_are_coloured() {
+        let rows = [Row::new().with("job", 7).with("state", "failed").with("detail", "failed")];
+        let text = table(&rows, Look { color: true, width: None });
+        assert_eq!(text.matches('\u{1b}').count(), 2, "{text:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! ares-wait: block until jobs end.
+
+use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use crate::domain::id::JobId;
+use crate::domain::time::Span;
+use crate::error::{Code, Result};
+
+/// Wait until jobs end
+///
+/// One record is printed for each job as it ends. The status says how: 0 all succeeded, 1 some did not or the time was
+/// over, 10 one is uncertain and waits for a decision, which is told at once.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
+pub struct Args {
+    /// The jobs
+    #[arg(value_name = "JOB", value_parser = args::parsed::<JobId>)]
+    pub jobs: Vec<JobId>,
+
+    /// Wait at most this long; default for ever
+    ///
+    /// The jobs go on.
+    #[arg(long, value_name = "DURATION", value_parser = args::span)]
+    pub timeout: Option<Span>,
+
+    /// Wait for the jobs that have this label now
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub label: Option<String>,
+
+    /// Wait for the first of them only
+    #[arg(long)]
+    pub any: bool,
+}
+
+impl Run for Args {
+    const NAME: &'static str = "ares-wait";
+    const MUTATES: bool = false;
+    const COLUMNS: &'static [&'static str] = &["job", "state", "code", "detail"];
+    const FIELDS: &'static [Field] = fields::JOB;
+    const ERRORS: &'static [Code] = &[Code::WaitedFailed, Code::Timeout, Code::Uncertain, Code::NotFound];
+    const EXAMPLES: &'static str = "\
+$ ares-init --quiet .ares >/dev/null
+$ ares-submit -- false
+1
+$ ares-wait 1 --timeout 100ms
+ares-wait: ARES_TIMEOUT: [..]
+? 1
+$ ares-run --quiet >/dev/null
+? 1
+$ ares-wait 1 --format '%(job) %(state)'
+1 failed
+ares-wait: ARES_WAITED_FAILED: [..]
+...
+? 1
+";
+
+    fn run(self, _cx: &mut Context) -> Result<Answer> {
+        ops_todo("wait") // WIRE: ops::wait; each job through cx.out().row(Self::COLUMNS, &row), then Nothing, No or Err
+    }
+}

@@ -1,0 +1,32 @@
+//! The signals that ask a long-running command to end, as a count that it looks at between its steps.
+
+use crate::error::{Code, OrCode as _, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often this process was asked to end since it began to listen.
+#[derive(Debug)]
+pub struct Signals {
+    came: Arc<AtomicBool>,
+    count: u32,
+}
+
+impl Signals {
+    /// Listens to SIGTERM, SIGINT and SIGHUP from now on.
+    pub fn listen() -> Result<Self> {
+        let came = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&came))
+                .or_code(Code::Internal, || format!("cannot listen to signal {signal}"))?;
+        }
+        Ok(Self { came, count: 0 })
+    }
+
+    /// How many were seen so far; several at one look count as one.
+    pub fn count(&mut self) -> u32 {
+        if self.came.swap(false, Ordering::Relaxed) {
+            self.count += 1;
+        }
+        self.count
+    }
+}

@@ -1,0 +1,211 @@
+//! One attempt of a runner: its files are laid out, the dispatch is committed, the keeper is told to go, the worker is
+//! followed to its end.
+//!
+//! INVARIANT `no-go-without-commit`: the keeper hears of an attempt only after the transaction that says "about to act"
+//! is known to be committed.
+
+use super::Caller;
+use super::collect::{Evidence, Follower};
+use crate::domain::attempt::State as AttemptState;
+use crate::domain::id::{AttemptId, Handle};
+use crate::domain::outcome::{Cause, Report, Seen};
+use crate::domain::time::Span;
+use crate::error::{Code, Error, OrCode as _, Result};
+use crate::fault;
+use crate::host::clock::{self, Mark};
+use crate::host::keeper::{self, Keeper, Start, Word};
+use crate::host::signals::Signals;
+use crate::host::{dir, keeper as keeping};
+use crate::store::{Attempt, JobRow, Store};
+use crate::worker::{self, Adapter, Plan, Said};
+use std::time::Duration;
+
+/// How often the output of a worker that keeps a session is looked at: often until its session is known, so that a
+/// wrong one is stopped before its first request is answered.
+const LOOK_FIRST: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a worker without events is looked after; its end is heard of at once.
+const LOOK_PLAIN: Duration = Duration::from_millis(250);
+
+/// How long a worker may go on after it said how its turn ended.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// What the runner does between two looks.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    /// Whether we are asked to end.
+    pub signals: &'a mut Signals,
+    /// How long the worker may go on after the first request.
+    pub grace: Span,
+    /// When that request was seen.
+    pub asked: Option<Mark>,
+}
+
+/// What came of preparing an attempt.
+pub enum Prepared {
+    /// The worker can be started.
+    Ready(Box<Start>),
+    /// It never can: the attempt is refused, nothing ran.
+    Refused(Error),
+}
+
+/// Lays out the files of a claimed attempt and plans its call. Nothing of the worker runs.
+pub fn prepare(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId, resume: Option<&str>) -> Result<Prepared> {
+    let adapter = adapter_of(job)?;
+    let plan = match adapter.plan(&job.spec, resume) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(Prepared::Refused(error)),
+    };
+    let folder = store.attempt_dir(attempt);
+    dir::private_dir(&folder)?;
+    let stdin = match &job.spec.prompt {
+        None => None,
+        Some(prompt) => {
+            let path = folder.join("stdin");
+            store.read(|view| view.object_to_file(prompt, &path))?;
+            Some(path)
+        }
+    };
+    let env = environment(store, caller, job, attempt, &plan);
+    let limits = &job.spec.limits;
+    Ok(Prepared::Ready(Box::new(Start {
+        attempt: attempt.to_string(),
+        store: store.root().to_string_lossy().into_owned(),
+        dir: folder,
+        program: job.spec.program.clone(),
+        args: plan.args,
+        env,
+        cwd: job.spec.dir.clone(),
+        stdin,
+        timeout_ms: limits.timeout.map(|span| span.0),
+        timeout_first_ms: limits.timeout_first.map(|span| span.0),
+        timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
+        grace_ms: limits.grace.0,
+        output_max: limits.output_max,
+    })))
+}
+
+/// The adapter that a job was frozen with.
+pub(super) fn adapter_of(job: &JobRow) -> Result<Adapter> {
+    let unknown = || Error::new(Code::UnknownWorker, format!("job {} needs the adapter '{}'", job.facts.id, job.spec.adapter));
+    Adapter::parse(&job.spec.adapter).ok_or_else(unknown)
+}
+
+/// The worker's complete environment: what is harmless, what was named, what the adapter sets, and who it is.
+fn environment(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId, plan: &Plan) -> Vec<(String, String)> {
+    let named = |name: &str| job.spec.env.iter().any(|env| env == name);
+    let passes = |name: &str| worker::may_pass(name, named(name)) || (plan.pass.contains(&name) && worker::may_pass(name, true));
+    let mut env: std::collections::BTreeMap<String, String> =
+        caller.env.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    env.extend(plan.env.iter().cloned());
+    env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
+    env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
+    env.into_iter().collect()
+}
+
+/// Commits the dispatch. When the commit's answer is unknown, the store is asked once whether it was applied.
+pub fn commit(store: &mut Store, job: &JobRow, handle: &Handle, keeper: &Keeper) -> Result<()> {
+    let identity = serde_json::to_string(keeper.identity()).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
+    let binding = super::claim::binding(job, handle);
+    let committed = store.write(clock::now(), |ledger| {
+        let attempt = ledger.attempt(handle.attempt)?;
+        ledger.dispatch(&attempt, Some(&identity), &job.spec.adapter, &binding)
+    });
+    match committed {
+        Err(error) if error.code == Code::CommitUnknown => {
+            let applied = store.read(|view| Ok(view.attempt(handle.attempt)?.state == AttemptState::Running))?;
+            if applied { Ok(()) } else { Err(error) }
+        }
+        other => other,
+    }
+}
+
+/// Follows a dispatched attempt to its end and gathers its evidence.
+pub fn follow(
+    store: &mut Store,
+    keeper: &mut Keeper,
+    job: &JobRow,
+    attempt: &Attempt,
+    resume: Option<&str>,
+    watch: &mut Watch<'_>,
+) -> Result<Evidence> {
+    let folder = store.attempt_dir(attempt.id);
+    let adapter = adapter_of(job)?;
+    let mut follower = Follower::new(&folder, adapter.reader(resume));
+    let (mut terminal, mut known) = (None::<Mark>, !adapter.keeps_session());
+    let (mut finishing, mut stopping) = (false, 0);
+    loop {
+        let pause = match (adapter.keeps_session(), known) {
+            (false, _) => LOOK_PLAIN,
+            (true, false) => LOOK_FIRST,
+            (true, true) => LOOK,
+        };
+        match keeper.wait(pause)? {
+            Some(Word::Ended(seen)) => return finish(store, follower, attempt, Some(seen)),
+            Some(Word::Gone) => return finish(store, follower, attempt, None),
+            None => {}
+        }
+        if adapter.keeps_session() {
+            for said in follower.follow()? {
+                match said {
+                    Said::Session(id) => {
+                        known = true;
+                        note_session(store, attempt, &id)?;
+                    }
+                    Said::WrongSession { .. } => keeper.stop(Cause::Stopped, true),
+                    Said::Terminal => terminal = terminal.or_else(|| Some(clock::mark())),
+                    Said::Event(_) => {}
+                }
+            }
+        }
+        if !finishing && terminal.is_some_and(|mark| mark.elapsed() > LINGER) {
+            finishing = true;
+            keeper.stop(Cause::Finished, false);
+        }
+        stopping = stop_when_asked(keeper, watch, stopping);
+    }
+}
+
+/// The first request lets the worker finish within the grace, then asks it to end; a second one ends it at once. Gives
+/// how far that went.
+fn stop_when_asked(keeper: &mut Keeper, watch: &mut Watch<'_>, done: u32) -> u32 {
+    let count = watch.signals.count();
+    if count == 0 {
+        return done;
+    }
+    let since = *watch.asked.get_or_insert_with(clock::mark);
+    if count > 1 && done < 2 {
+        keeper.stop(Cause::Stopped, true);
+        return 2;
+    }
+    if done == 0 && since.elapsed() >= watch.grace.duration() {
+        keeper.stop(Cause::Stopped, false);
+        return 1;
+    }
+    done
+}
+
+/// The session's id is stored at the event that reports it, so that a crash right after it loses nothing.
+fn note_session(store: &mut Store, attempt: &Attempt, id: &str) -> Result<()> {
+    let known = store.read(|view| view.session(attempt.session))?.and_then(|session| session.worker_session);
+    if known.as_deref() == Some(id) {
+        return Ok(());
+    }
+    fault::point("run.before_session");
+    store.write(clock::now(), |ledger| ledger.session_reported(attempt.session, attempt.id, id))
+}
+
+/// Gathers the evidence: the keeper's word, or what its files say when it is gone.
+fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<Seen>) -> Result<Evidence> {
+    let folder = store.attempt_dir(attempt.id);
+    let seen = match seen {
+        Some(seen) => Some(seen),
+        None => keeping::read_exit(&folder)?,
+    };
+    let report = match (&seen, keeper::read_mark(&folder)?) {
+        (Some(seen), _) => follower.finish(&folder, seen)?,
+        (None, keeper::Mark::Missing) => Report::void(Code::NeverStarted, "the keeper ended before it started the worker", false),
+        (None, _) => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
+    };
+    Evidence::gather(&store.spool(), &folder, seen, report)
+}

@@ -1,0 +1,262 @@
+//! Finding what crashes left: each attempt that is not at rest is proved alive, released because it provably never
+//! acted, settled because its keeper saw its end, or marked uncertain. No timer decides anything. And decisions about
+//! what is uncertain.
+
+use super::collect::{Evidence, Follower};
+use super::dispatch::adapter_of;
+use crate::domain::attempt::State as AttemptState;
+use crate::domain::digest::Digest;
+use crate::domain::id::{AttemptId, JobId};
+use crate::domain::job::{Decision, Now, State};
+use crate::domain::moves::Word as _;
+use crate::domain::outcome::{Report, Seen};
+use crate::error::{Code, Error, Result};
+use crate::host::keeper::{self, Mark};
+use crate::host::process::{self, Identity, Life};
+use crate::host::{clock, dir, lock};
+use crate::store::{Attempt, Done, Request, Store};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What a pass found of one attempt.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The state it was in.
+    pub was: AttemptState,
+    /// What became of it.
+    pub became: Became,
+    /// Why.
+    pub detail: String,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// Its owner is alive; nothing was done.
+    Alive,
+    /// Its owner is gone and its worker is alive under its keeper; nothing was done.
+    Orphaned,
+    /// Nothing had been dispatched: its job is in this state now.
+    Released(State),
+    /// Its end was recorded: its job is in this state now.
+    Settled(State),
+}
+
+/// What a pass came to.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// Every attempt that was not at rest.
+    pub found: Vec<Found>,
+    /// How many of them were changed, or would be.
+    pub changed: usize,
+}
+
+/// One look at everything that is claimed or running. Idempotent, and safe beside owners and other passes, because
+/// each change is compare-and-set on the attempt. A dry run changes nothing.
+pub fn pass(store: &mut Store, dry_run: bool) -> Result<Pass> {
+    let mut pass = Pass::default();
+    for attempt in store.read(|view| view.open_attempts())? {
+        match look(store, &attempt, dry_run) {
+            Ok(found) => {
+                pass.changed += usize::from(matches!(found.became, Became::Released(_) | Became::Settled(_)));
+                pass.found.push(found);
+            }
+            // Its owner, or another pass, was quicker.
+            Err(error) if matches!(error.code, Code::Fenced | Code::Conflict) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(pass)
+}
+
+fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
+    let found = |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
+    if owner_lives(store, attempt)? {
+        return Ok(found(Became::Alive, "its owner is alive"));
+    }
+    if attempt.state == AttemptState::Claimed {
+        let detail = "its owner is gone and nothing had been dispatched";
+        let state = if dry_run {
+            State::Queued
+        } else {
+            store.write(clock::now(), |ledger| {
+                let state = ledger.release(attempt.id, Code::NeverStarted, detail)?;
+                ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
+                Ok(state)
+            })?
+        };
+        if !dry_run {
+            dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
+        }
+        return Ok(found(Became::Released(state), detail));
+    }
+    let folder = store.attempt_dir(attempt.id);
+    match ending(store, attempt, &folder)? {
+        Ending::Alive(detail) => Ok(found(Became::Orphaned, detail)),
+        Ending::Known(report, seen) => {
+            let detail = report.detail.clone();
+            let state = settle(store, attempt, &folder, *report, seen, dry_run)?;
+            Ok(found(Became::Settled(state), &detail))
+        }
+    }
+}
+
+/// A held lock proves life. A free one, of an owner that holds one, proves that no process of the owner's is left.
+fn owner_lives(store: &Store, attempt: &Attempt) -> Result<bool> {
+    if !attempt.owner_lock.is_empty() {
+        return lock::is_held(&store.locks().join(&attempt.owner_lock));
+    }
+    Ok(identity(&attempt.owner).is_some_and(|owner| process::life(&owner) == Life::Alive))
+}
+
+fn identity(text: &str) -> Option<Identity> {
+    serde_json::from_str(text).ok()
+}
+
+enum Ending {
+    Alive(&'static str),
+    Known(Box<Report>, Option<Seen>),
+}
+
+/// How a running attempt ended whose owner is gone, by what is left of it.
+fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
+    let ambiguous = |detail: &str| Ok(Ending::Known(Box::new(Report::ambiguous(Code::OwnerLost, detail)), None));
+    let marked = || process::marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+    let Some(keeper) = attempt.keeper.as_deref() else {
+        return if marked().is_empty() {
+            ambiguous("the script that owned it is gone and did not settle it")
+        } else {
+            Ok(Ending::Alive("its script is gone, processes of it are alive"))
+        };
+    };
+    let Some(keeper) = identity(keeper) else { return ambiguous("its keeper's identity does not read") };
+    match process::life(&keeper) {
+        Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
+        Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
+        Life::Dead => {}
+    }
+    if !keeper.same_boot()? {
+        return ambiguous("the machine was started anew while it ran");
+    }
+    if let Some(seen) = keeper::read_exit(folder)? {
+        let job = store.read(|view| view.job(attempt.id.job))?;
+        let session = store.read(|view| view.session(job.session))?;
+        let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
+        let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
+        return Ok(Ending::Known(Box::new(report), Some(seen)));
+    }
+    match keeper::read_mark(folder)? {
+        Mark::Missing => {
+            let report = Report::void(Code::NeverStarted, "its keeper ended before it started the worker", false);
+            Ok(Ending::Known(Box::new(report), None))
+        }
+        Mark::NotExecuted { errno } => {
+            let report = Report::void(Code::CannotExecute, format!("error {errno} of the kernel"), true);
+            Ok(Ending::Known(Box::new(report), None))
+        }
+        Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked().is_empty() => {
+            Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
+        }
+        Mark::AboutToStart | Mark::Started { .. } => ambiguous("owner and keeper are gone and left no record of the end"),
+    }
+}
+
+fn settle(
+    store: &mut Store,
+    attempt: &Attempt,
+    folder: &Path,
+    report: Report,
+    seen: Option<Seen>,
+    dry_run: bool,
+) -> Result<State> {
+    if dry_run {
+        use crate::domain::outcome::Fact;
+        return Ok(match report.fact() {
+            Fact::Ok => State::Succeeded,
+            Fact::Error { .. } => State::Failed,
+            Fact::Void { .. } => State::Queued,
+            Fact::Ambiguous => State::Uncertain,
+        });
+    }
+    let evidence = Evidence::gather(&store.spool(), folder, seen, report)?;
+    let state = store.write(clock::now(), |ledger| {
+        let state = ledger.settle(attempt, &evidence.settlement())?;
+        ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
+        Ok(state)
+    })?;
+    if state != State::Uncertain {
+        dir::remove_attempt_dir(folder)?;
+    }
+    Ok(state)
+}
+
+/// What a decision answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The attempt that was decided.
+    pub attempt: String,
+    /// The job's state, as a word.
+    pub state: String,
+}
+
+/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives.
+pub fn decide(store: &mut Store, op_id: Option<String>, job: JobId, decision: Decision, because: &str) -> Result<Decided> {
+    let fields: [&[u8]; 3] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes()];
+    let request = Request { op_id, digest: Digest::of("ares.decide.1", &fields) };
+    if because.trim().is_empty() {
+        return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
+    }
+    let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
+    if matches!(decision, Decision::Retry | Decision::NoEffect) {
+        refuse_survivors(store, latest)?;
+    }
+    let decided = store.operate(clock::now(), "decide", &request, |ledger| {
+        let n = match ledger.job_now(job)? {
+            Now::Queued(job) => job.facts().attempt,
+            Now::Claimed(job) => job.facts().attempt,
+            Now::Running(job) => job.facts().attempt,
+            Now::Uncertain(job) => job.facts().attempt,
+            Now::Ended(_) => latest.n,
+        };
+        let attempt = AttemptId { job, n };
+        let state = ledger.resolve(attempt, decision, "operator", because).map_err(|error| match error.code {
+            Code::Fenced => Error::new(Code::IllegalMove, format!("job {job} is not uncertain")),
+            _ => error,
+        })?;
+        Ok(Done::new(attempt.to_string(), Decided { attempt: attempt.to_string(), state: state.word().to_owned() }))
+    })?;
+    dir::remove_attempt_dir(&store.attempt_dir(latest))?;
+    Ok(decided)
+}
+
+/// Processes of an attempt that are still alive stand in the way of running it again.
+fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
+    let alive = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
+    let held = keeper::worker_lock_held(&store.attempt_dir(attempt))?;
+    if alive.is_empty() && !held {
+        return Ok(());
+    }
+    let pids: Vec<String> = alive.iter().map(ToString::to_string).collect();
+    Err(Error::new(Code::Survivors, format!("processes of attempt {attempt} are alive: {}", pids.join(" "))))
+}
+
+/// Removes what no open attempt needs any more: directories whose evidence is stored, lock files of owners that ended.
+pub fn tidy(store: &Store) -> Result<usize> {
+    let open = store.read(|view| view.open_attempts())?;
+    let uncertain = store.read(|view| view.uncertain_attempts())?;
+    let kept = |name: &str| open.iter().chain(&uncertain).any(|attempt| attempt.id.to_string() == name);
+    let mut removed = 0;
+    for name in dir::names(&store.root().join("attempts"))?.iter().filter(|name| !kept(name)) {
+        if let Ok(id) = name.parse::<AttemptId>() {
+            dir::remove_attempt_dir(&store.attempt_dir(id))?;
+            removed += 1;
+        }
+    }
+    let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
+    for name in dir::names(&store.locks())?.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
+        removed += usize::from(lock::remove_if_stale(&store.locks().join(name))?);
+    }
+    Ok(removed)
+}

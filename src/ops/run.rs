@@ -1,0 +1,333 @@
+//! Carrying out jobs: claim, dispatch, follow, settle, one attempt at a time; the settlement and the next claim are one
+//! commit, so a job costs two.
+
+use super::claim::{self, Owner};
+use super::collect::Evidence;
+use super::dispatch::{self, Prepared, Watch};
+use super::{Caller, reconcile};
+use crate::domain::id::{AttemptId, Handle};
+use crate::domain::job::State;
+use crate::domain::outcome::Outcome;
+use crate::domain::time::{Span, Time};
+use crate::error::{Code, Error, Result};
+use crate::fault;
+use crate::host::config::Config;
+use crate::host::keeper::{Keeper, Start};
+use crate::host::signals::Signals;
+use crate::host::{clock, dir, random};
+use crate::store::{Attempt, Done, JobRow, Ledger, Store, Wanted};
+use std::time::Duration;
+
+/// The longest pause between two looks at an empty queue.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// How long a runner goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// One attempt.
+    One,
+    /// The queue has nothing that may run.
+    Drained,
+    /// It is asked to end.
+    Stopped,
+}
+
+/// One attempt that came to its end.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// What its job came to.
+    pub state: State,
+    /// What happened.
+    pub outcome: Outcome,
+    /// Why.
+    pub code: Option<Code>,
+    /// In words.
+    pub detail: String,
+    /// From dispatch to settlement.
+    pub took: Span,
+}
+
+/// What a runner came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Attempts that succeeded.
+    pub ok: u64,
+    /// Attempts that failed or were void.
+    pub failed: u64,
+    /// Attempts that nobody can tell of, whatever was decided of them beforehand.
+    pub uncertain: u64,
+}
+
+/// A job that was claimed and is to be dispatched.
+struct Next {
+    job: JobRow,
+    handle: Handle,
+}
+
+struct Runner<'a> {
+    store: &'a mut Store,
+    caller: &'a Caller,
+    config: &'a Config,
+    wanted: &'a Wanted,
+    owner: Owner,
+    keeper: Option<Keeper>,
+    tally: Tally,
+}
+
+/// Runs jobs. `told` hears of every attempt after its settlement is committed.
+pub fn run(
+    store: &mut Store,
+    caller: &Caller,
+    config: &Config,
+    wanted: &Wanted,
+    until: Until,
+    watch: &mut Watch<'_>,
+    told: &mut dyn FnMut(&Ended) -> Result<()>,
+) -> Result<Tally> {
+    // A runner waits for its turn: what it has to settle must not be lost to a short time-out.
+    store.set_wait(None);
+    let owner = Owner::this_process(store)?;
+    reconcile::pass(store, false)?;
+    let mut runner = Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default() };
+    let answer = runner.carry_on(until, watch, told);
+    let Runner { owner, keeper, tally, .. } = runner;
+    drop(keeper);
+    if answer.is_ok() {
+        owner.retire();
+    }
+    answer.map(|()| tally)
+}
+
+impl Runner<'_> {
+    fn carry_on(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut dyn FnMut(&Ended) -> Result<()>) -> Result<()> {
+        let mut next = self.claim_or_wait(until, watch)?;
+        while let Some(claimed) = next.take() {
+            if watch.signals.count() > 0 {
+                // Nothing was dispatched: giving it back burns no try.
+                return self.give_back(claimed.handle.attempt);
+            }
+            let (ended, following) = self.carry_out(claimed, until, watch)?;
+            if let Some(ended) = ended
+                && let Err(error) = told(&ended)
+            {
+                if let Some(following) = following {
+                    self.give_back(following.handle.attempt)?;
+                }
+                return Err(error);
+            }
+            next = match following {
+                Some(following) => Some(following),
+                None if until == Until::One => None,
+                None => self.claim_or_wait(until, watch)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// One attempt from claim to settlement, with the claim of the one after it.
+    fn carry_out(&mut self, next: Next, until: Until, watch: &mut Watch<'_>) -> Result<(Option<Ended>, Option<Next>)> {
+        let Next { job, handle } = next;
+        let id = handle.attempt;
+        fault::point("run.claimed");
+        let resume = match self.session_to_resume(&job) {
+            Ok(resume) => resume,
+            Err(refusal) => return self.refuse(id, refusal),
+        };
+        let start = match dispatch::prepare(self.store, self.caller, &job, id, resume.as_deref()) {
+            Ok(Prepared::Ready(start)) => start,
+            Ok(Prepared::Refused(refusal)) => return self.refuse(id, refusal),
+            Err(error) => {
+                self.give_back(id)?;
+                return Err(error);
+            }
+        };
+        fault::point("run.prepared");
+        match self.go(&job, &handle, &start) {
+            Ok(()) => {}
+            Err(error) if error.code == Code::Stopped => {
+                self.give_back(id)?;
+                return Ok((None, None));
+            }
+            Err(error) => return Err(error),
+        }
+        let attempt = self.store.read(|view| view.attempt(id))?;
+        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
+        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch)?;
+        fault::point("run.ended");
+        let claim_too = until != Until::One && watch.signals.count() == 0;
+        let (state, following) = self.settle(&attempt, &evidence, claim_too)?;
+        fault::point("run.settled");
+        if state != State::Uncertain {
+            self.clear(id)?;
+        }
+        Ok((Some(self.ended(&attempt, &evidence, state)), following))
+    }
+
+    /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
+    fn go(&mut self, job: &JobRow, handle: &Handle, start: &Start) -> Result<()> {
+        if self.keeper.as_mut().is_none_or(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(Some(_)) | Err(_))) {
+            self.keeper = Some(Keeper::start()?);
+        }
+        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
+        dispatch::commit(self.store, job, handle, keeper)?;
+        fault::point("run.dispatched");
+        if let Err(error) = keeper.go(start) {
+            // It did not hear of the attempt; that it is gone is found when it is waited for.
+            tracing::debug!(%error, "the keeper did not take the attempt");
+        }
+        fault::point("run.gone");
+        Ok(())
+    }
+
+    /// The worker's session that the job continues; `None` for a first turn.
+    fn session_to_resume(&self, job: &JobRow) -> Result<Option<String>> {
+        let session = self.store.read(|view| view.session(job.session))?;
+        let session = session.ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {} has lost its session", job.facts.id)))?;
+        if session.broken {
+            return Err(Error::new(Code::SessionBroken, format!("session {} is broken: {}", session.name, session.reason)));
+        }
+        match (job.spec.continues, session.worker_session) {
+            (Some(_), Some(id)) => Ok(Some(id)),
+            (Some(before), None) => Err(Error::new(
+                Code::SessionUnknown,
+                format!("the worker never reported an id for the session of job {before}"),
+            )),
+            // A second try of a first turn begins anew: the failed turn's message is already in the old conversation.
+            (None, _) => Ok(None),
+        }
+    }
+
+    fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<(Option<Ended>, Option<Next>)> {
+        let state = self.store.write(clock::now(), |ledger| ledger.refuse(id, refusal.code, &refusal.message))?;
+        self.clear(id)?;
+        self.tally.failed += 1;
+        let ended = Ended {
+            attempt: id,
+            state,
+            outcome: Outcome::Void,
+            code: Some(refusal.code),
+            detail: refusal.message,
+            took: Span(0),
+        };
+        Ok((Some(ended), None))
+    }
+
+    fn give_back(&mut self, id: AttemptId) -> Result<()> {
+        self.store.write(clock::now(), |ledger| {
+            ledger.release(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
+        })?;
+        self.clear(id)
+    }
+
+    fn clear(&self, id: AttemptId) -> Result<()> {
+        dir::remove_attempt_dir(&self.store.attempt_dir(id))
+    }
+
+    /// Settles, and claims the next in the same commit. An unknown commit is read back once and settled alone.
+    fn settle(&mut self, attempt: &Attempt, evidence: &Evidence, claim_too: bool) -> Result<(State, Option<Next>)> {
+        let random = random::bytes()?;
+        let Self { store, config, wanted, owner, .. } = self;
+        let both = store.write(clock::now(), |ledger| {
+            let state = settle_one(ledger, attempt, evidence)?;
+            let next = if claim_too { ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))? } else { None };
+            let next = next.and_then(|(next, _)| next);
+            if let Some((_, handle)) = &next {
+                ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
+            }
+            Ok((state, next.map(|(job, handle)| Next { job, handle })))
+        });
+        match both {
+            Err(error) if error.code == Code::CommitUnknown => self.settle_again(attempt, evidence).map(|state| (state, None)),
+            other => other,
+        }
+    }
+
+    /// After an unknown commit: the record says what was applied; if nothing was, it is applied now, alone.
+    fn settle_again(&mut self, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
+        let job = self.store.read(|view| Ok((view.attempt(attempt.id)?, view.job(attempt.id.job)?.state)))?;
+        if job.0.ended_at.is_some() {
+            return Ok(job.1);
+        }
+        self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence))
+    }
+
+    fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Ended {
+        let report = evidence.report();
+        match report.outcome {
+            Outcome::Ok => self.tally.ok += 1,
+            Outcome::Error | Outcome::Void => self.tally.failed += 1,
+            Outcome::Ambiguous => self.tally.uncertain += 1,
+        }
+        let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
+        Ended {
+            attempt: attempt.id,
+            state,
+            outcome: report.outcome,
+            code: report.code,
+            detail: report.detail.clone(),
+            took: Span((clock::now().0 - since.0).max(0)),
+        }
+    }
+
+    /// The next job; where there is none, what `until` says: end, or wait for one.
+    fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>) -> Result<Option<Next>> {
+        let (mut pause, mut looked) = (Duration::from_millis(10), None);
+        loop {
+            if watch.signals.count() > 0 {
+                return Ok(None);
+            }
+            // What did not change since the last look is not looked at again, unless something comes due.
+            let version = self.store.data_version()?;
+            let (due, retry) = self.store.read(|view| view.next_due())?;
+            if looked != Some(version) || due.is_some_and(|due| due <= clock::now()) {
+                if let Some(next) = self.claim_next()? {
+                    return Ok(Some(next));
+                }
+                looked = Some(version);
+            }
+            if until == Until::One || (until == Until::Drained && retry.is_none()) {
+                return Ok(None);
+            }
+            std::thread::sleep(pause.min(due_in(due)));
+            pause = (pause * 2).min(IDLE);
+        }
+    }
+
+    fn claim_next(&mut self) -> Result<Option<Next>> {
+        for again in [true, false] {
+            let random = random::bytes()?;
+            let Self { store, config, wanted, owner, .. } = self;
+            let (next, kept_back) = store.write(clock::now(), |ledger| {
+                let (next, kept_back) = claim::next(ledger, config, wanted, owner, random)?;
+                if let Some((_, handle)) = &next {
+                    ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
+                }
+                Ok((next, kept_back))
+            })?;
+            if let Some((job, handle)) = next {
+                return Ok(Some(Next { job, handle }));
+            }
+            // A dead owner may fill a group: look once who is alive.
+            if !(again && kept_back && reconcile::pass(store, false)?.changed > 0) {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
+    let state = ledger.settle(attempt, &evidence.settlement())?;
+    ledger.record("settle", None, &Done::new(attempt.id.to_string(), ()))?;
+    Ok(state)
+}
+
+fn due_in(due: Option<Time>) -> Duration {
+    due.map_or(IDLE, |due| Span((due.0 - clock::now().0).max(1)).duration())
+}
+
+fn no_keeper() -> Error {
+    Error::new(Code::Internal, "the keeper is missing")
+}

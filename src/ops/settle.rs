@@ -1,0 +1,153 @@
+//! Recording the outcome of an attempt that a script owns: compare-and-set on the attempt, idempotent, and what comes
+//! too late is kept as evidence.
+
+use crate::domain::attempt::State as AttemptState;
+use crate::domain::digest::Digest;
+use crate::domain::id::Handle;
+use crate::domain::job::State;
+use crate::domain::moves::Word as _;
+use crate::domain::outcome::{Outcome, Report, Seen, Usage};
+use crate::error::{Code, Error, Result};
+use crate::host::clock;
+use crate::store::{Attempt, Done, Request, Settlement, Store};
+use serde::{Deserialize, Serialize};
+
+/// What a script says of its attempt.
+#[derive(Debug)]
+pub struct Say {
+    /// What the claim printed.
+    pub handle: Handle,
+    /// What happened.
+    pub outcome: Outcome,
+    /// Why.
+    pub code: Option<Code>,
+    /// In words.
+    pub because: String,
+    /// The exit status it saw.
+    pub exit: Option<i32>,
+    /// The signal it saw.
+    pub signal: Option<i32>,
+    /// The answer.
+    pub result: Option<Vec<u8>>,
+    /// Tokens and money.
+    pub usage: Option<Usage>,
+    /// Whether a void attempt would end the same way again.
+    pub lasting: bool,
+    /// Whether an error is worth another try, as long as tries are left.
+    pub retry: bool,
+}
+
+/// What the job came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The attempt.
+    pub attempt: String,
+    /// The job's state, as a word.
+    pub state: String,
+}
+
+/// Settles an attempt, or says that it was settled in the same way before.
+pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Settled> {
+    let report = report(say);
+    let request = Request { op_id, digest: digest(say) };
+    let result = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
+    let now = clock::now();
+    let seen = Seen { exit: say.exit, signal: say.signal, ended: now.0, ..Seen::exited(0) };
+    let seen = (say.exit.is_some() || say.signal.is_some()).then_some(&seen);
+    let end = Settlement { report: &report, seen, result: result.clone(), stdout: None, stderr: None };
+    let answer = store.operate(now, "settle", &request, |ledger| {
+        let attempt = ledger.attempt(say.handle.attempt)?;
+        attempt.check_handle(&say.handle)?;
+        if let Some(settled) = same_before(&attempt, say, result.as_ref().map(|object| object.digest)) {
+            let job = ledger.job(attempt.id.job)?;
+            return if settled { Ok(done(&attempt, job.state)) } else { Err(fenced(&attempt)) };
+        }
+        let state = match (attempt.state, say.outcome) {
+            (AttemptState::Claimed, Outcome::Void) if say.lasting => {
+                ledger.refuse(attempt.id, report.code.unwrap_or(Code::NeverStarted), &report.detail)?
+            }
+            (AttemptState::Claimed, Outcome::Void) => {
+                ledger.release(attempt.id, report.code.unwrap_or(Code::NeverStarted), &report.detail)?
+            }
+            (AttemptState::Claimed, _) => {
+                return Err(Error::new(Code::IllegalMove, format!("attempt {} was only reserved", attempt.id))
+                    .hint("dispatch it with ares-permit consume, or settle it void"));
+            }
+            (AttemptState::Running | AttemptState::Uncertain | AttemptState::Ended, _) => ledger.settle(&attempt, &end)?,
+        };
+        Ok(done(&attempt, state))
+    });
+    match answer {
+        Err(error) if error.code == Code::Fenced => keep_late(store, say, &report, error),
+        other => other,
+    }
+}
+
+fn done(attempt: &Attempt, state: State) -> Done<Settled> {
+    let attempt = attempt.id.to_string();
+    Done::new(attempt.clone(), Settled { attempt, state: state.word().to_owned() })
+}
+
+fn report(say: &Say) -> Report {
+    let mut report = match say.outcome {
+        Outcome::Ok => Report::ok(),
+        Outcome::Error => Report::error(say.code.unwrap_or(Code::ExitStatus), &say.because),
+        Outcome::Ambiguous => Report::ambiguous(say.code.unwrap_or(Code::Uncertain), &say.because),
+        Outcome::Void => Report::void(say.code.unwrap_or(Code::NeverStarted), &say.because, say.lasting),
+    };
+    if say.outcome == Outcome::Ok {
+        report.detail = crate::domain::outcome::clean(&say.because);
+    }
+    report.retry = say.retry.then_some(None);
+    report.usage.clone_from(&say.usage);
+    report
+}
+
+fn digest(say: &Say) -> Digest {
+    let usage = serde_json::to_string(&say.usage).unwrap_or_default();
+    let text = format!("{:?} {:?} {:?} {} {} {usage}", say.code, say.exit, say.signal, say.lasting, say.retry);
+    let fields: [&[u8]; 5] = [
+        say.handle.to_string().as_bytes(),
+        say.outcome.word().as_bytes(),
+        text.as_bytes(),
+        say.because.as_bytes(),
+        say.result.as_deref().unwrap_or_default(),
+    ];
+    Digest::of("ares.settle.1", &fields)
+}
+
+/// Whether the attempt has ended already: `Some(true)` when it was in this very way.
+fn same_before(attempt: &Attempt, say: &Say, result: Option<Digest>) -> Option<bool> {
+    match attempt.state {
+        AttemptState::Claimed | AttemptState::Running => None,
+        AttemptState::Uncertain | AttemptState::Ended => {
+            Some(attempt.outcome == Some(say.outcome) && attempt.result == result && attempt.code == code_name(say))
+        }
+    }
+}
+
+fn code_name(say: &Say) -> Option<String> {
+    report(say).code.map(|code| code.name().to_owned())
+}
+
+fn fenced(attempt: &Attempt) -> Error {
+    let how = attempt.outcome.map_or("", Outcome::word);
+    Error::new(Code::Fenced, format!("attempt {} is over ({how}); what came late is kept as evidence", attempt.id))
+}
+
+/// Keeps what came too late, beside the record.
+fn keep_late(store: &mut Store, say: &Say, report: &Report, error: Error) -> Result<Settled> {
+    let late = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
+    let body = serde_json::json!({
+        "outcome": say.outcome.word(),
+        "code": report.code.map(Code::name),
+        "detail": report.detail,
+        "exit": say.exit,
+    });
+    store.write(clock::now(), |ledger| {
+        let object = late.as_ref().map(|object| ledger.put(object)).transpose()?;
+        let subject = say.handle.attempt.to_string();
+        ledger.finding("late-result", &subject, &body.to_string(), object.as_ref())
+    })?;
+    Err(error)
+}

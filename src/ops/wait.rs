@@ -1,0 +1,45 @@
+//! Waiting for jobs to end. A job that is uncertain does not end by itself, so it is not waited for.
+
+use super::reconcile;
+use crate::domain::id::JobId;
+use crate::domain::job::State;
+use crate::error::{Code, Error, Result};
+use crate::host::clock;
+use crate::host::signals::Signals;
+use crate::store::{JobRow, Store};
+use std::time::Duration;
+
+/// The longest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether owners are alive: an owner that died would else be waited for without end.
+const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
+
+/// Waits until all of these jobs, or one of them, have ended or are uncertain. Gives them all as they then are.
+pub fn wait(store: &mut Store, jobs: &[JobId], any: bool, timeout: Option<Duration>, signals: &mut Signals) -> Result<Vec<JobRow>> {
+    let began = clock::mark();
+    let (mut pause, mut seen, mut looked) = (Duration::from_millis(5), None, None::<clock::Mark>);
+    loop {
+        if looked.is_none_or(|mark| mark.elapsed() > LOOK_AFTER_OWNERS) {
+            reconcile::pass(store, false)?;
+            looked = Some(clock::mark());
+        }
+        let version = store.data_version()?;
+        // Our own changes do not show in the version, so a pass is always followed by a look.
+        if seen != Some(version) || looked.is_some_and(|mark| mark.elapsed() < pause) {
+            let rows = store.read(|view| jobs.iter().map(|job| view.job(*job)).collect::<Result<Vec<_>>>())?;
+            let over = |row: &JobRow| row.state.is_terminal() || row.state == State::Uncertain;
+            if rows.iter().all(over) || (any && rows.iter().any(over)) {
+                return Ok(rows);
+            }
+            seen = Some(version);
+        }
+        let left = timeout.map(|timeout| began.left(timeout));
+        if left == Some(Duration::ZERO) || signals.count() > 0 {
+            let why = if signals.count() > 0 { "the wait was interrupted" } else { "the time to wait is over" };
+            return Err(Error::new(Code::Timeout, format!("{why}; the jobs go on")));
+        }
+        std::thread::sleep(pause.min(left.unwrap_or(pause)));
+        pause = (pause * 2).min(PAUSE);
+    }
+}

@@ -1,0 +1,107 @@
+//! Jobs that wait for others. Whenever a job ends or becomes uncertain, those that wait for it follow in the same
+//! transaction: released, cancelled or still held.
+
+use super::{Ledger, Sql as _, View};
+use crate::domain::id::JobId;
+use crate::domain::job::{Now, State};
+use crate::domain::moves::Word as _;
+use crate::domain::spec::{Dependency, Then};
+use crate::error::Result;
+use rusqlite::params;
+
+/// What a job's dependencies come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Wait,
+    Run,
+    Cancel,
+}
+
+impl View<'_> {
+    /// The jobs that this one waits for, with their states.
+    pub fn dependencies(&self, job: JobId) -> Result<Vec<(Dependency, State)>> {
+        let sql = "SELECT d.\"on\", d.on_failed, d.on_cancelled, d.on_uncertain, j.state
+                   FROM dependencies d JOIN jobs j ON j.id = d.\"on\" WHERE d.job = ?1 ORDER BY d.\"on\"";
+        let mut statement = self.connection.prepare_cached(sql).sql("read dependencies")?;
+        let rows = statement.query_map([job.0], |row| {
+            let then = |at| row.get::<_, String>(at).map(|word| Then::parse(&word).unwrap_or(Then::Hold));
+            let dependency = Dependency {
+                on: JobId(row.get(0)?),
+                on_failed: then(1)?,
+                on_cancelled: then(2)?,
+                on_uncertain: then(3)?,
+            };
+            Ok((dependency, State::parse(&row.get::<_, String>(4)?).unwrap_or(State::Queued)))
+        });
+        rows.and_then(Iterator::collect).sql("read dependencies")
+    }
+
+    /// Whether the job may run, must not, or waits.
+    pub(super) fn verdict(&self, job: JobId) -> Result<Verdict> {
+        let mut verdict = Verdict::Run;
+        for (dependency, state) in self.dependencies(job)? {
+            let then = match state {
+                State::Succeeded => Then::Run,
+                State::Failed => dependency.on_failed,
+                State::Cancelled => dependency.on_cancelled,
+                State::Uncertain => dependency.on_uncertain,
+                State::Queued | State::Claimed | State::Running => Then::Hold,
+            };
+            match then {
+                Then::Cancel => return Ok(Verdict::Cancel),
+                Then::Hold => verdict = Verdict::Wait,
+                Then::Run => {}
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+impl Ledger<'_> {
+    pub(super) fn add_dependencies(&mut self, job: JobId, after: &[Dependency]) -> Result<()> {
+        let sql = "INSERT INTO dependencies (job, \"on\", on_failed, on_cancelled, on_uncertain)
+                   VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+        for dependency in after {
+            let row = params![
+                job.0,
+                dependency.on.0,
+                dependency.on_failed.word(),
+                dependency.on_cancelled.word(),
+                dependency.on_uncertain.word()
+            ];
+            self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("write a dependency")?;
+        }
+        Ok(())
+    }
+
+    /// Lets those follow that wait for this job, and those that wait for them.
+    pub(super) fn follow(&mut self, ended: JobId) -> Result<()> {
+        let mut open = vec![ended];
+        while let Some(job) = open.pop() {
+            let sql = "SELECT d.job FROM dependencies d JOIN jobs j ON j.id = d.job
+                       WHERE d.\"on\" = ?1 AND j.state = 'queued' AND j.hold = 'dependency'";
+            let waiting: Vec<i64> = self
+                .connection
+                .prepare_cached(sql)
+                .and_then(|mut s| s.query_map([job.0], |row| row.get(0))?.collect())
+                .sql("find what waits")?;
+            for next in waiting.into_iter().map(JobId) {
+                match self.verdict(next)? {
+                    Verdict::Wait => {}
+                    Verdict::Run => {
+                        let sql = "UPDATE jobs SET hold = '' WHERE id = ?1 AND state = 'queued' AND hold = 'dependency'";
+                        self.connection.prepare_cached(sql).and_then(|mut s| s.execute([next.0])).sql("release a job")?;
+                    }
+                    Verdict::Cancel => {
+                        if let Now::Queued(queued) = self.job_now(next)? {
+                            self.write_move(&queued.cancel())?;
+                            self.event(&next.to_string(), "job.cancelled", Some(next), "{\"because\":\"dependency\"}")?;
+                            open.push(next);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

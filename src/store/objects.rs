@@ -1,0 +1,143 @@
+//! Content by its digest: what is small in the database, what is large as a file that is synced before it is named.
+
+use super::{Ledger, Sql as _, Store, View};
+use crate::domain::digest::Digest;
+use crate::error::{Code, Error, OrCode as _, Result};
+use crate::host::dir;
+use rusqlite::{OptionalExtension as _, params};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Content up to this size is kept in the database.
+const INLINE_MAX: u64 = 16 << 10;
+
+/// Content that is ready to be named by a transaction: large content is already in its file, synced.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its digest.
+    pub digest: Digest,
+    size: u64,
+    bytes: Option<Vec<u8>>,
+}
+
+/// Where a large object lies.
+fn file_of(root: &Path, digest: &Digest) -> PathBuf {
+    let name = digest.to_string();
+    root.join("objects").join(&name[..2]).join(&name[2..])
+}
+
+/// Where content is prepared; it needs no database, so it works beside an open transaction.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Where content is prepared.
+    pub fn spool(&self) -> Spool {
+        Spool { root: self.root.clone() }
+    }
+}
+
+impl Spool {
+    /// Prepares content; to be named with [`Ledger::put`].
+    pub fn prepare(&self, bytes: &[u8]) -> Result<Object> {
+        let digest = Digest::of_content(bytes);
+        let size = bytes.len() as u64;
+        if size <= INLINE_MAX {
+            return Ok(Object { digest, size, bytes: Some(bytes.to_vec()) });
+        }
+        let path = file_of(&self.root, &digest);
+        if !path.exists() {
+            dir::private_dir(path.parent().unwrap_or(&self.root))?;
+            dir::write_durable(&path, bytes)?;
+        }
+        Ok(Object { digest, size, bytes: None })
+    }
+
+    /// Prepares the content of a file of ours, which is taken over when it is large. Memory stays small whatever its
+    /// size. `None` when it is empty or not there.
+    pub fn prepare_file(&self, path: &Path) -> Result<Option<Object>> {
+        let what = || format!("cannot keep '{}'", path.display());
+        let Ok(mut file) = File::open(path) else { return Ok(None) };
+        let size = file.metadata().or_code(Code::StoreUnusable, what)?.len();
+        if size == 0 {
+            return Ok(None);
+        }
+        if size <= INLINE_MAX {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).or_code(Code::StoreUnusable, what)?;
+            return self.prepare(&bytes).map(Some);
+        }
+        let mut hash = <sha2::Sha256 as sha2::Digest>::new();
+        let mut block = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut block).or_code(Code::StoreUnusable, what)? {
+                0 => break,
+                n => sha2::Digest::update(&mut hash, &block[..n]),
+            }
+        }
+        let digest = Digest::from_content(hash);
+        file.sync_all().or_code(Code::StoreUnusable, what)?;
+        let to = file_of(&self.root, &digest);
+        let folder = to.parent().unwrap_or(&self.root);
+        dir::private_dir(folder)?;
+        // A link, not a rename: should the transaction fail, the attempt's directory is still complete.
+        match std::fs::hard_link(path, &to) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+        }
+        dir::sync_dir(folder)?;
+        Ok(Some(Object { digest, size, bytes: None }))
+    }
+}
+
+impl Ledger<'_> {
+    /// Names prepared content.
+    pub fn put(&mut self, object: &Object) -> Result<Digest> {
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT INTO objects (digest, size, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")
+            .sql("keep an object")?;
+        statement
+            .execute(params![object.digest.bytes(), i64::try_from(object.size).unwrap_or(i64::MAX), object.bytes])
+            .sql("keep an object")?;
+        Ok(object.digest)
+    }
+}
+
+impl View<'_> {
+    /// An object's size, if it is named.
+    pub fn object_size(&self, digest: &Digest) -> Result<Option<i64>> {
+        let sql = "SELECT size FROM objects WHERE digest = ?1";
+        let mut statement = self.connection.prepare_cached(sql).sql("read an object")?;
+        statement.query_row([digest.bytes()], |row| row.get(0)).optional().sql("read an object")
+    }
+
+    /// An object's content, verified against its digest.
+    pub fn object(&self, digest: &Digest) -> Result<Vec<u8>> {
+        let sql = "SELECT bytes FROM objects WHERE digest = ?1";
+        let mut statement = self.connection.prepare_cached(sql).sql("read an object")?;
+        let row: Option<Option<Vec<u8>>> =
+            statement.query_row([digest.bytes()], |row| row.get(0)).optional().sql("read an object")?;
+        let missing = || Error::new(Code::NotFound, format!("no object '{digest}'"));
+        let bytes = match row.ok_or_else(missing)? {
+            Some(bytes) => bytes,
+            None => {
+                let path = file_of(self.root, digest);
+                std::fs::read(&path).or_code(Code::StoreDamaged, || format!("object '{digest}' has lost its file"))?
+            }
+        };
+        if Digest::of_content(&bytes) == *digest {
+            return Ok(bytes);
+        }
+        Err(Error::new(Code::StoreDamaged, format!("object '{digest}' has changed")))
+    }
+
+    /// Makes a file of an object's content, to be handed to a worker.
+    pub fn object_to_file(&self, digest: &Digest, path: &Path) -> Result<()> {
+        dir::write_private(path, &self.object(digest)?)
+    }
+}

@@ -1,0 +1,157 @@
+//! The log of commands that changed something, and what makes a repeated one give its first answer.
+
+use super::{Ledger, Sql as _, Store, View};
+use crate::domain::digest::Digest;
+use crate::domain::id::JobId;
+use crate::domain::time::Time;
+use crate::error::{Code, Error, Result};
+use rusqlite::{OptionalExtension as _, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What a mutating command asks for, so that a repetition can be told from another request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The caller's own id of this request.
+    pub op_id: Option<String>,
+    /// The digest of everything asked for.
+    pub digest: Digest,
+}
+
+/// One row of the log.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Its number.
+    pub id: i64,
+    /// The caller's id of it.
+    pub op_id: Option<String>,
+    /// What was done.
+    pub verb: String,
+    /// To what.
+    pub subject: String,
+    /// By whom: uid and pid.
+    pub by: String,
+    /// Anything to add.
+    pub note: String,
+    /// When.
+    pub at: Time,
+}
+
+/// What an operation did: its subject, a note, and the answer to give again when it is repeated.
+#[derive(Debug)]
+pub struct Done<T> {
+    /// What was changed.
+    pub subject: String,
+    /// Anything to add to the log.
+    pub note: String,
+    /// The answer.
+    pub answer: T,
+}
+
+impl<T> Done<T> {
+    /// Done to this subject.
+    pub fn new(subject: impl Into<String>, answer: T) -> Self {
+        Self { subject: subject.into(), note: String::new(), answer }
+    }
+}
+
+impl Store {
+    /// One operation in one transaction. Repeated under the same op-id it applies nothing and gives the first answer;
+    /// with another request under that id it is a conflict.
+    pub fn operate<T: Serialize + DeserializeOwned>(
+        &mut self,
+        now: Time,
+        verb: &str,
+        request: &Request,
+        body: impl FnOnce(&mut Ledger<'_>) -> Result<Done<T>>,
+    ) -> Result<T> {
+        self.write(now, |ledger| {
+            if let Some(op_id) = &request.op_id
+                && let Some(first) = ledger.first_answer(op_id, verb, request)?
+            {
+                return Ok(first);
+            }
+            let done = body(ledger)?;
+            ledger.record(verb, Some(request), &done)?;
+            Ok(done.answer)
+        })
+    }
+}
+
+impl Ledger<'_> {
+    /// Adds a row to the log; the answer is kept for an explicit op-id only.
+    pub fn record<T: Serialize>(&mut self, verb: &str, request: Option<&Request>, done: &Done<T>) -> Result<()> {
+        let op_id = request.and_then(|request| request.op_id.as_deref());
+        let explicit = request.filter(|_| op_id.is_some());
+        let answer = explicit.map(|_| serde_json::to_string(&done.answer).unwrap_or_default());
+        let sql = "INSERT INTO operations (op_id, verb, subject, request, answer, by, note, at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let request = explicit.map(|request| request.digest.bytes().as_slice());
+        let row = params![op_id, verb, done.subject, request, answer, self.by, done.note, self.now.0];
+        self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("log the operation").map(drop)
+    }
+
+    fn first_answer<T: DeserializeOwned>(&self, op_id: &str, verb: &str, request: &Request) -> Result<Option<T>> {
+        let sql = "SELECT verb, request, answer FROM operations WHERE op_id = ?1";
+        let mut statement = self.connection.prepare_cached(sql).sql("look for the operation")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
+        };
+        let Some((first_verb, digest, answer)) = statement.query_row([op_id], read).optional().sql("look for the operation")?
+        else {
+            return Ok(None);
+        };
+        if first_verb != verb || digest != request.digest.bytes() {
+            return Err(Error::new(Code::OperationConflict, format!("operation '{op_id}' was another request ({first_verb})")));
+        }
+        let bad = |error| Error::new(Code::StoreDamaged, format!("the answer of operation '{op_id}' does not read: {error}"));
+        serde_json::from_str(&answer).map(Some).map_err(bad)
+    }
+}
+
+impl Ledger<'_> {
+    /// Remembers a key, which outlives its job.
+    pub fn insert_key(&mut self, key: &str, request: &Digest, job: JobId) -> Result<()> {
+        let sql = "INSERT INTO keys (key, request, job) VALUES (?1, ?2, ?3)";
+        let row = params![key, request.bytes(), job.0];
+        self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("remember the key").map(drop)
+    }
+}
+
+impl View<'_> {
+    /// The request and the job that a key stands for.
+    pub fn key(&self, key: &str) -> Result<Option<(Digest, JobId)>> {
+        let sql = "SELECT request, job FROM keys WHERE key = ?1";
+        let mut statement = self.connection.prepare_cached(sql).sql("look for the key")?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, JobId(row.get(1)?)));
+        let found = statement.query_row([key], read).optional().sql("look for the key")?;
+        Ok(found.and_then(|(digest, job)| Some((Digest::from_bytes(&digest)?, job))))
+    }
+
+    /// The log, newest first: of one verb, of one subject, between two moments.
+    pub fn operations(
+        &self,
+        verb: Option<&str>,
+        subject: Option<&str>,
+        between: (Option<Time>, Option<Time>),
+        limit: i64,
+    ) -> Result<Vec<Operation>> {
+        let sql = "SELECT id, op_id, verb, subject, by, note, at FROM operations
+                   WHERE (?1 IS NULL OR verb = ?1) AND (?2 IS NULL OR subject = ?2)
+                     AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) ORDER BY id DESC LIMIT ?5";
+        let mut statement = self.connection.prepare_cached(sql).sql("read the log")?;
+        let row = params![verb, subject, between.0.map(|t| t.0), between.1.map(|t| t.0), limit];
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Operation {
+                id: row.get(0)?,
+                op_id: row.get(1)?,
+                verb: row.get(2)?,
+                subject: row.get(3)?,
+                by: row.get(4)?,
+                note: row.get(5)?,
+                at: Time(row.get(6)?),
+            })
+        };
+        statement.query_map(row, read).and_then(Iterator::collect).sql("read the log")
+    }
+}

@@ -1,0 +1,54 @@
+//! Durable orders that something must not go on.
+
+use super::{Ledger, Sql as _, View};
+use crate::domain::id::JobId;
+use crate::domain::job::Decision;
+use crate::domain::time::Time;
+use crate::error::Result;
+use rusqlite::{OptionalExtension as _, params};
+
+/// A stop in force.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// Its number.
+    pub id: i64,
+    /// What is decided of an attempt that ends uncertain because of it; `None` leaves it uncertain.
+    pub decision: Option<Decision>,
+    /// Whether the worker is ended without grace.
+    pub hard: bool,
+    /// Why.
+    pub because: String,
+    /// Since when.
+    pub at: Time,
+}
+
+impl Ledger<'_> {
+    /// Orders a job to stop.
+    pub fn insert_stop(&mut self, job: JobId, decision: Option<Decision>, hard: bool, because: &str) -> Result<i64> {
+        let sql = "INSERT INTO stops (scope, subject, decision, hard, by, because, at)
+                   VALUES ('job', ?1, ?2, ?3, ?4, ?5, ?6)";
+        let by = format!("\"{}\"", self.by);
+        let row = params![job.to_string(), decision.map_or("hold", Decision::word), hard, by, because, self.now.0];
+        self.connection.execute(sql, row).sql("order the stop")?;
+        Ok(self.connection.last_insert_rowid())
+    }
+}
+
+impl View<'_> {
+    /// The latest stop of a job that is in force.
+    pub fn stop_of(&self, job: JobId) -> Result<Option<Stop>> {
+        let sql = "SELECT id, decision, hard, because, at FROM stops
+                   WHERE scope = 'job' AND subject = ?1 AND lifted_at IS NULL ORDER BY id DESC LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql).sql("look for a stop")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Stop {
+                id: row.get(0)?,
+                decision: Decision::parse(&row.get::<_, String>(1)?),
+                hard: row.get(2)?,
+                because: row.get(3)?,
+                at: Time(row.get(4)?),
+            })
+        };
+        statement.query_row([job.to_string()], read).optional().sql("look for a stop")
+    }
+}

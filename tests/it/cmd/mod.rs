@@ -1,0 +1,4 @@
+//! The commands from outside: their flags, their statuses, their output.
+
+mod front;
+mod voice;

@@ -1,0 +1,8 @@
+//! Properties of the source itself.
+
+mod codes;
+mod commands;
+mod generated;
+mod layers;
+mod manual;
+mod tidy;
