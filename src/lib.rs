@@ -3,3 +3,4 @@ pub mod domain;
 pub mod error;
 pub mod fault;
 pub mod host;
+pub mod worker;
