@@ -120,8 +120,9 @@ impl Reader {
         let asked = self.asked.as_deref().or(self.session.as_deref());
         match asked {
             Some(asked) if asked != id => {
-                self.wrong = Some(crate::domain::outcome::clean(id));
-                said.push(Said::WrongSession { asked: asked.to_owned(), got: id.to_owned() });
+                let got = crate::domain::outcome::clean(id);
+                said.push(Said::WrongSession { asked: asked.to_owned(), got: got.clone() });
+                self.wrong = Some(got);
             }
             // An id of another form could never be given back to codex, so the session counts as unnamed.
             _ if !is_thread_id(id) => {}

@@ -38,6 +38,10 @@ pub fn main(args: impl Iterator<Item = OsString>) -> u8 {
     };
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--help" | "-h"] => return print(&help()),
+        [] => {
+            complain(help().trim_end());
+            return 2;
+        }
         ["--version" | "-V"] => return print(concat!("ares-synthetic ", env!("CARGO_PKG_VERSION"), "\n")),
         ["--linger", place, seconds] => return linger(place, seconds),
         _ => {}

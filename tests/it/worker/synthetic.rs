@@ -93,11 +93,10 @@ fn a_session_goes_on_over_processes_and_its_totals_grow() {
     assert_eq!(kept, 1);
 }
 
-#[test]
-fn every_scenario_ends_as_what_it_plays() {
+/// Every scenario, and what its turn ends as.
+const SCENARIOS: &[(&str, Outcome, Option<Code>)] = {
     use Outcome::{Ambiguous, Error, Ok, Void};
-    let home = tempfile::tempdir().unwrap();
-    let table: &[(&str, Outcome, Option<Code>)] = &[
+    &[
         ("ok", Ok, None),
         ("ok@97", Ok, None),
         ("reason", Ok, None),
@@ -169,8 +168,13 @@ fn every_scenario_ends_as_what_it_plays() {
         ("fail:idle", Error, Some(Code::TurnFailed)),
         ("fail:incomplete", Error, Some(Code::TurnFailed)),
         ("fail:refused", Error, Some(Code::TurnFailed)),
-    ];
-    for (scenario, outcome, code) in table {
+    ]
+};
+
+#[test]
+fn every_scenario_ends_as_what_it_plays() {
+    let home = tempfile::tempdir().unwrap();
+    for (scenario, outcome, code) in SCENARIOS {
         let report = turn(home.path(), None, &format!("scenario: {scenario}\nwords"));
         assert_eq!((report.outcome, report.code), (*outcome, *code), "{scenario}: {}", report.detail);
     }
@@ -291,4 +295,31 @@ fn prompts_are_taken_as_codex_takes_them() {
     // Anything but an id is taken for the name of a new session.
     assert_eq!(run(&["exec", "resume", "--json", "--skip-git-repo-check", "not-a-uuid", "-"], b"x").0, 0);
     assert_eq!(run(&["--help"], b"").0, 0);
+}
+
+#[test]
+fn a_child_in_the_group_holds_the_output_and_one_of_its_own_session_does_not() {
+    let home = tempfile::tempdir().unwrap();
+    for (scenario, holds) in [("orphan:1", true), ("daemon:1", false)] {
+        let since = clock::mark();
+        // The captured output ends only when its last writer ends, however early the worker itself did.
+        assert_eq!(turn(home.path(), None, &format!("scenario: {scenario}\nwords")).outcome, Outcome::Ok);
+        assert_eq!(since.elapsed() >= Duration::from_secs(1), holds, "{scenario}");
+    }
+}
+
+#[test]
+fn it_panics_as_codex_does_when_nobody_reads_its_output() {
+    let home = tempfile::tempdir().unwrap();
+    let script = format!("('{PROGRAM}' exec --json --skip-git-repo-check -; echo $? > status) | :");
+    let call = duct::cmd("sh", ["-c", &script]).dir(home.path()).env("ARES_SYNTHETIC_HOME", home.path());
+    call.stdin_bytes("scenario: slow:50\nwords").stderr_null().run().unwrap();
+    assert_eq!(std::fs::read_to_string(home.path().join("status")).unwrap(), "101\n");
+}
+
+#[test]
+fn without_arguments_it_says_what_it_plays() {
+    let output = duct::cmd(PROGRAM, &[] as &[&str]).stderr_capture().unchecked().run().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("killed-saved"));
 }
