@@ -5,17 +5,19 @@
 //! every call repeats every restriction. Two facts shape the arguments:
 //!
 //! * `-s`, `-p` and `--add-dir` belong to `exec` and stand before `resume`; after it they are errors. `-c`, `-m`,
-//!   `--json` and `--skip-git-repo-check` are taken at both places, but two places do not add up reliably, so all of
+//!   `--json` and `--skip-git-repo-check` are taken at both places, but two places are not known to add up, so all of
 //!   them stand at one: after `resume` where there is one.
 //! * A feature is switched off by `-c features.X=false`, which a version that lacks X ignores; `--disable X` would end
 //!   such a version with status 1.
 //!
-//! MCP servers that the user's `config.toml` names cannot be switched off by name without reading that file, and
-//! `--ignore-user-config` would drop the model provider with them. So without `mcp=on` a turn gets `-c mcp_servers={}`,
-//! which empties the table where overrides replace it, `features.apps=false`, and `approval_policy="never"`, under which
-//! newer versions refuse MCP tools that are not approved beforehand. Who needs certainty gives the worker a
-//! `CODEX_HOME` without MCP servers, or `user_config=ignore` and the provider by `-c` in the worker's `args`.
-//! A profile is the user's own choice and may switch on again what is off here, except sandbox and approval.
+//! No version has a switch for all MCP servers of the user's `config.toml`: `-c mcp_servers={}` is merged into the table
+//! and changes nothing, `--ignore-user-config` drops the model provider with them, and reading that file is not ours.
+//! So without `mcp=on` a turn gets `features.apps=false` and `approval_policy="never"`, under which newer versions
+//! refuse every MCP tool that is not approved beforehand, and no more. Who needs certainty names the servers with
+//! `mcp_off=NAME,NAME` (a name that the file lacks may end codex at its start), gives the worker a `CODEX_HOME` without
+//! any, or takes `user_config=ignore` with the provider by `-c` in the worker's `args`.
+//! A profile is the user's own choice and may switch on again what is off here, except the sandbox, which `-s` sets;
+//! newer versions ignore an unknown profile without a word.
 
 mod failure;
 mod read;
@@ -39,6 +41,9 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("user_config", &["use", "ignore"]),
     ("effort", &["none", "minimal", "low", "medium", "high", "xhigh"]),
 ];
+
+/// Options whose values are names.
+const FREE: &[&str] = &["mcp_off", "profile"];
 
 /// Refuses what codex can never do.
 pub(super) fn check(spec: &Spec, prompt: Option<&[u8]>) -> Result<()> {
@@ -70,12 +75,19 @@ fn check_prompt(prompt: Option<&[u8]>) -> Result<()> {
 
 fn check_options(spec: &Spec) -> Result<()> {
     for (name, value) in &spec.options {
-        if name == "profile" {
-            check_word("profile", value)?;
-            continue;
+        match name.as_str() {
+            "profile" => {
+                check_word("profile", value)?;
+                continue;
+            }
+            "mcp_off" => {
+                check_servers(value)?;
+                continue;
+            }
+            _ => {}
         }
         let Some((_, values)) = CHOICES.iter().find(|(known, _)| known == name) else {
-            let known: Vec<&str> = CHOICES.iter().map(|(known, _)| *known).chain(["profile"]).collect();
+            let known: Vec<&str> = CHOICES.iter().map(|(known, _)| *known).chain(FREE.iter().copied()).collect();
             return Err(
                 refused(format!("codex has no option '{name}'")).hint(format!("its options are {}", known.join(", ")))
             );
@@ -94,6 +106,18 @@ fn check_word(what: &str, word: &str) -> Result<()> {
         return Err(refused(format!("'{}' is no name of a {what}", word.escape_debug())));
     }
     Ok(())
+}
+
+/// Names of MCP servers become part of a setting's key, which takes bare words only.
+fn check_servers(names: &str) -> Result<()> {
+    let bare = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    match names.split(',').find(|name| !bare(name)) {
+        Some(bad) => Err(refused(format!("'{}' is no name of an MCP server", bad.escape_debug()))
+            .hint("write mcp_off=NAME or mcp_off=NAME,NAME")),
+        None => Ok(()),
+    }
 }
 
 /// The arguments that the worker's entry fixes: those that stand before `resume`, and those that stand after it.
@@ -175,8 +199,9 @@ fn restrictions(spec: &Spec, sandbox: &str) -> Vec<String> {
     }
     if !on("mcp") {
         off(&["apps"]);
-        settings.push("mcp_servers={}".to_owned());
     }
+    let servers = option(spec, "mcp_off").into_iter().flat_map(|names| names.split(','));
+    settings.extend(servers.map(|name| format!("mcp_servers.{name}.enabled=false")));
     if !on("web_search") {
         settings.push("web_search=\"disabled\"".to_owned());
     }
@@ -224,7 +249,7 @@ mod tests {
         let expected = "exec -s read-only --add-dir /srv/more --json --skip-git-repo-check -c model_provider=\"own\" \
              -c sandbox_mode=\"read-only\" -c approval_policy=\"never\" -c features.unbounded_connection_retries=false \
              -c features.shell_tool=false -c features.unified_exec=false -c features.plugins=false \
-             -c features.remote_plugin=false -c features.apps=false -c mcp_servers={} -c web_search=\"disabled\" \
+             -c features.remote_plugin=false -c features.apps=false -c web_search=\"disabled\" \
              -m m-1 -";
         assert_eq!(plan.args.join(" "), expected);
         assert!(plan.env.contains(&("TZ".to_owned(), "UTC".to_owned())));
@@ -253,6 +278,7 @@ mod tests {
             ("web_search", "on"),
             ("plugins", "on"),
             ("mcp", "on"),
+            ("mcp_off", "one,two-2"),
             ("effort", "high"),
             ("profile", "night"),
             ("user_config", "ignore"),
@@ -263,7 +289,8 @@ mod tests {
         let expected = format!(
             "exec -s workspace-write -p night resume --json --skip-git-repo-check \
              -c sandbox_mode=\"workspace-write\" -c approval_policy=\"never\" \
-             -c features.unbounded_connection_retries=false -c model_reasoning_effort=\"high\" \
+             -c features.unbounded_connection_retries=false -c mcp_servers.one.enabled=false \
+             -c mcp_servers.two-2.enabled=false -c model_reasoning_effort=\"high\" \
              --ignore-user-config {ID} -"
         );
         assert_eq!(plan(&spec, Some(ID)).unwrap().args.join(" "), expected);
@@ -303,6 +330,10 @@ mod tests {
         assert!(check(&spec, Some(b"p")).unwrap_err().advice().contains("on, off"));
         spec.options = [("profile".to_owned(), "--full-auto".to_owned())].into();
         assert!(check(&spec, Some(b"p")).is_err());
+        for names in ["", "a,", "a b", "a.b=1"] {
+            spec.options = [("mcp_off".to_owned(), names.to_owned())].into();
+            assert!(check(&spec, Some(b"p")).is_err(), "{names}");
+        }
         for argv in [&["--dangerously-bypass-approvals-and-sandbox"][..], &["--last"], &["-c"], &["-c", "-s"], &["x"]] {
             let refused = check(&sample::spec("codex", argv), Some(b"p")).unwrap_err();
             assert_eq!(refused.code, Code::WorkerRefused, "{argv:?}");
