@@ -445,7 +445,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__list)
-            opts="-z -q -h -V --state --label --worker --group --since --until --sort --count --limit --all --before-id --after-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --state --label --worker --group --since --until --sort --count --limit --all --after --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -476,18 +476,14 @@ _ares() {
                     return 0
                     ;;
                 --sort)
-                    COMPREPLY=($(compgen -W "id -id priority submitted ended" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "id -id ended -ended priority" -- "${cur}"))
                     return 0
                     ;;
                 --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --before-id)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --after-id)
+                --after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -781,7 +777,7 @@ _ares() {
                     return 0
                     ;;
                 --decide)
-                    COMPREPLY=($(compgen -W "abandon hold ok error no-effect retry" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "abandon hold ok error" -- "${cur}"))
                     return 0
                     ;;
                 --op-id)

@@ -26,7 +26,7 @@ end
 
 complete -c ares -n "__fish_ares_needs_command" -s h -l help -d 'Print help'
 complete -c ares -n "__fish_ares_needs_command" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_needs_command" -f -a "demo" -d 'Show the suite at work in a throw-away store'
+complete -c ares -n "__fish_ares_needs_command" -f -a "demo" -d 'Show the main job at work in a throw-away store'
 complete -c ares -n "__fish_ares_needs_command" -f -a "init" -d 'Make a store, or upgrade one'
 complete -c ares -n "__fish_ares_needs_command" -f -a "submit" -d 'Queue one job, or many'
 complete -c ares -n "__fish_ares_needs_command" -f -a "run" -d 'Run the next job, or all'
@@ -42,7 +42,7 @@ complete -c ares -n "__fish_ares_needs_command" -f -a "help" -d 'Print this mess
 complete -c ares -n "__fish_ares_using_subcommand demo" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand demo" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand demo" -l format -d 'Print each record in this format' -r
-complete -c ares -n "__fish_ares_using_subcommand demo" -l keep -d 'Keep the store and print where it is'
+complete -c ares -n "__fish_ares_using_subcommand demo" -l keep -d 'Keep the store, and print where it is'
 complete -c ares -n "__fish_ares_using_subcommand demo" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand demo" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand demo" -s q -l quiet -d 'Print no notes and no plain no'
@@ -60,7 +60,7 @@ complete -c ares -n "__fish_ares_using_subcommand init" -s z -l null -d 'End rec
 complete -c ares -n "__fish_ares_using_subcommand init" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand init" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand submit" -s w -l worker -d 'The worker that does it' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -s w -l worker -d 'The worker that does it; default command' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -s m -l model -d 'The model to ask for; default the worker\'s own' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l file -d 'Read the prompt from a file' -r -F
 complete -c ares -n "__fish_ares_using_subcommand submit" -l dir -d 'Run it in this directory; default the current one' -r -f -a "(__fish_complete_directories)"
@@ -69,26 +69,26 @@ complete -c ares -n "__fish_ares_using_subcommand submit" -l option -d 'Set an o
 complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout -d 'Stop an attempt after this long; default never' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-first -d 'Stop an attempt that printed nothing for this long after its start' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-idle -d 'Stop an attempt that prints nothing for this long' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l grace -d 'Time between asking a worker to end and ending it' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l output-max -d 'Bound of each output stream in bytes; k, M and G are powers of 1024' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l grace -d 'Time between asking a worker to end and ending it; default 10s' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l output-max -d 'Bound of each output stream in bytes, default 64M; k, M and G are powers of 1024' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l priority -d 'Higher runs first' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l not-before -d 'Do not start before this moment' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l after -d 'Wait for this job to succeed' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l after-failed -d 'What to do when one of them failed' -r -f -a "hold\t''
+complete -c ares -n "__fish_ares_using_subcommand submit" -l after-failed -d 'What to do when one of them failed; default cancel' -r -f -a "hold\t''
 cancel\t''
 run\t''"
-complete -c ares -n "__fish_ares_using_subcommand submit" -l after-cancelled -d 'What to do when one of them was cancelled' -r -f -a "hold\t''
+complete -c ares -n "__fish_ares_using_subcommand submit" -l after-cancelled -d 'What to do when one of them was cancelled; default cancel' -r -f -a "hold\t''
 cancel\t''
 run\t''"
-complete -c ares -n "__fish_ares_using_subcommand submit" -l after-uncertain -d 'What to do while one of them is uncertain' -r -f -a "hold\t''
+complete -c ares -n "__fish_ares_using_subcommand submit" -l after-uncertain -d 'What to do while one of them is uncertain; default hold' -r -f -a "hold\t''
 cancel\t''
 run\t''"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l group -d 'Count it in this concurrency group' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l width -d 'How many of the group may run at once; default 1, or what config.toml says' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l label -d 'Add a label' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l max-tries -d 'How many tries it may have' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l retry-delay -d 'Wait before the second try; doubled for each further one, an hour at most' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l if-uncertain -d 'What to do with an attempt that ends uncertain' -r -f -a "hold\t''
+complete -c ares -n "__fish_ares_using_subcommand submit" -l max-tries -d 'How many tries it may have; default 1' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l retry-delay -d 'Wait before the second try, default 1s; doubled for each further one, an hour at most' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l if-uncertain -d 'What to do with an attempt that ends uncertain; default hold' -r -f -a "hold\t''
 retry\t''
 fail\t''"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l key -d 'Submit at most once under this key' -r
@@ -137,9 +137,7 @@ complete -c ares -n "__fish_ares_using_subcommand stop" -l because -d 'One line 
 complete -c ares -n "__fish_ares_using_subcommand stop" -l decide -d 'What becomes of a stopped job of which nobody can tell what it did' -r -f -a "abandon\t''
 hold\t''
 ok\t''
-error\t''
-no-effect\t''
-retry\t''"
+error\t''"
 complete -c ares -n "__fish_ares_using_subcommand stop" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand stop" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand stop" -l wait-lock -d 'Wait at most this long for the store' -r
@@ -201,12 +199,11 @@ complete -c ares -n "__fish_ares_using_subcommand list" -l since -d 'Only jobs s
 complete -c ares -n "__fish_ares_using_subcommand list" -l until -d 'Only jobs submitted before this moment' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l sort -d 'The order; -id is the latest first' -r -f -a "id\t''
 -id\t''
-priority\t''
-submitted\t''
-ended\t''"
+ended\t''
+-ended\t''
+priority\t''"
 complete -c ares -n "__fish_ares_using_subcommand list" -l limit -d 'Print at most this many' -r
-complete -c ares -n "__fish_ares_using_subcommand list" -l before-id -d 'Only jobs with a smaller number' -r
-complete -c ares -n "__fish_ares_using_subcommand list" -l after-id -d 'Only jobs with a larger number' -r
+complete -c ares -n "__fish_ares_using_subcommand list" -l after -d 'Begin after this job, in the order asked for' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand list" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l format -d 'Print each record in this format' -r
@@ -261,7 +258,7 @@ complete -c ares -n "__fish_ares_using_subcommand reconcile" -s z -l null -d 'En
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "demo" -d 'Show the suite at work in a throw-away store'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "demo" -d 'Show the main job at work in a throw-away store'
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "init" -d 'Make a store, or upgrade one'
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "submit" -d 'Queue one job, or many'
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "run" -d 'Run the next job, or all'

@@ -78,3 +78,6 @@ pub mod domain;
 pub mod error;
 pub mod fault;
 pub mod host;
+pub mod ops;
+pub mod store;
+pub mod worker;

@@ -1,9 +1,13 @@
 //! ares-claim: take the next job, for a script that owns it or around a command.
 
 use super::fail::object;
-use super::{Answer, Context, Field, Run, args, ops_todo};
+use super::{Answer, Context, Field, Row, Run, args};
 use crate::domain::id::JobId;
 use crate::error::{Code, Error, OrCode as _, Result};
+use crate::host::config::Config;
+use crate::ops::claim::{self, Owner};
+use crate::ops::{show, wrap};
+use crate::store::{Store, Wanted};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -108,9 +112,46 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
 }
 
 impl Args {
-    fn claim(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("claim") // WIRE: ops::claim → Answer::Id(handle first), No(NothingToClaim), or Status of the command
+    fn claim(self, cx: &mut Context) -> Result<Answer> {
+        let mut store = cx.store()?;
+        if self.owner_file {
+            return Ok(Answer::id("path", wrap::owner_file(&store)?));
+        }
+        let config = Config::load(store.root())?;
+        let nothing = || Error::new(Code::NothingToClaim, "no job may run now");
+        let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
+        if !self.command.is_empty() {
+            let caller = cx.caller(&store)?;
+            let wrapped = wrap::wrap(&mut store, &caller, &config, &wanted, &self.command, self.capture)?;
+            return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));
+        }
+        let owner = match (self.owner_fd, self.owner) {
+            (Some(fd), _) => Owner::inherited(&store, fd)?,
+            (None, Some(pid)) => Owner::process(pid)?,
+            (None, None) => return Err(Error::new(Code::Usage, "no owner")),
+        };
+        let claimed = claim::claim(&mut store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
+        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.json()))
     }
+}
+
+/// The handle, and with `--json` what there is to do.
+fn answer(store: &Store, claimed: claim::Claimed, json: bool) -> Result<Answer> {
+    let row = Row::new().with("handle", claimed.handle.clone()).with("job", claimed.job);
+    if !json {
+        return Ok(Answer::Id(vec![row]));
+    }
+    let handle: crate::domain::id::Handle = claimed.handle.parse()?;
+    let shown = show::job(store, claimed.job)?;
+    let prompt = show::content(store, handle.attempt, show::Stream::Prompt)?;
+    let argv: Vec<String> = std::iter::once(shown.job.spec.program).chain(shown.job.spec.argv).collect();
+    let row = row
+        .with("attempt", handle.attempt)
+        .with("worker", shown.job.spec.worker)
+        .with("argv", serde_json::json!(argv))
+        .with("prompt", prompt)
+        .with("dir", shown.job.spec.dir);
+    Ok(Answer::Id(vec![row]))
 }
 
 fn write_report(path: &std::path::Path, error: &Error) -> Result<()> {

@@ -8,6 +8,8 @@ use super::output::{self, Mode, Printer, escape};
 use crate::domain::time::{Span, Time, moment};
 use crate::error::{Code, Error, OrCode, Result};
 use crate::host::{clock, terminal};
+use crate::ops::Caller;
+use crate::store::{self, Store};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read};
@@ -59,6 +61,7 @@ pub struct Context {
     wait_lock: Span,
     quiet: bool,
     null: bool,
+    json: bool,
     op_id: Option<String>,
     changes: bool,
 }
@@ -77,8 +80,8 @@ impl Context {
             None => Mode::Lines,
         };
         let store = common.store.or_else(|| env.get("ARES_DIR").map(PathBuf::from));
-        let (wait_lock, quiet, null) = (common.wait_lock, common.quiet, common.null);
-        Ok(Self { env, printer: Printer::stdout(mode), store, wait_lock, quiet, null, op_id, changes })
+        let (wait_lock, quiet, null, json) = (common.wait_lock, common.quiet, common.null, common.json);
+        Ok(Self { env, printer: Printer::stdout(mode), store, wait_lock, quiet, null, json, op_id, changes })
     }
 
     /// Where the store is to be looked for.
@@ -94,14 +97,43 @@ impl Context {
         self.wait_lock.duration()
     }
 
+    /// Opens the store.
+    pub fn store(&self) -> Result<Store> {
+        let root = match self.place()? {
+            Place::Named(dir) => store::find(Some(&dir), &dir)?,
+            Place::Upward(from) => store::find(None, &from)?,
+        };
+        Store::open(&root, Some(self.wait_lock()))
+    }
+
+    /// The environment as text; what is no text is left out.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let text =
+            |(name, value): (&OsString, &OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
+        self.env.all().iter().filter_map(text).collect()
+    }
+
+    /// Who calls: what workers may be given of our environment, and the attempt that we run inside of.
+    pub fn caller(&self, store: &Store) -> Result<Caller> {
+        // An attempt of another store is nobody's parent here.
+        let inside = self.env.get("ARES_DIR").is_some_and(|dir| Path::new(dir) == store.root());
+        let attempt = self.env.get("ARES_ATTEMPT").and_then(OsStr::to_str).filter(|_| inside);
+        Ok(Caller { env: self.environment(), cwd: here()?, attempt: attempt.and_then(|name| name.parse().ok()) })
+    }
+
+    /// Whether records are printed for a terminal.
+    pub fn on_terminal(&self) -> bool {
+        std::io::stdout().is_terminal()
+    }
+
+    /// Whether records are printed as JSON.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
     /// The operation id, where one was given.
     pub fn op_id(&self) -> Option<&str> {
         self.op_id.as_deref()
-    }
-
-    /// The attempt that this process runs under, where a worker calls us.
-    pub fn attempt(&self) -> Option<&str> {
-        self.env.get("ARES_ATTEMPT").and_then(OsStr::to_str)
     }
 
     /// The time now.

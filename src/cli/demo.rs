@@ -1,15 +1,18 @@
-//! ares-demo: the suite at work in a throw-away store.
+//! ares-demo: the main job on real input, in a store that is thrown away.
 
-use super::{Answer, Context, Run, ops_todo};
-use crate::error::Result;
+use super::{Answer, Context, Field, Row, Run};
+use crate::domain::moves::Word as _;
+use crate::error::{Code, Result};
+use crate::ops::demo::{self, Shown};
 
-/// Show the suite at work in a throw-away store
+/// Show the main job at work in a throw-away store
 ///
-/// Makes a store in a temporary directory, queues a few commands, crashes one on purpose, reconciles it, and removes
-/// the store. Nothing outside that directory is touched and no model is called.
+/// Makes a store in a temporary directory, queues commands over real files, one that fails, and two turns of a worker
+/// whose second resumes the first one's session; runs them outside this process, and lists what became of each.
+/// No agent and no network are needed, and nothing outside that directory is touched.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Keep the store and print where it is
+    /// Keep the store, and print where it is
     #[arg(long)]
     pub keep: bool,
 }
@@ -17,12 +20,42 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-demo";
     const MUTATES: bool = false;
+    const COLUMNS: &'static [&'static str] = &["job", "state", "code", "asked", "answer"];
+    const FIELDS: &'static [Field] = &[
+        ("job", "integer: the job"),
+        ("state", "what became of it"),
+        ("code", "text: why, for everything but a plain success"),
+        ("asked", "text: the command line that queued it"),
+        ("answer", "text: the first line of its answer"),
+    ];
+    const ERRORS: &'static [Code] = &[];
     const EXAMPLES: &'static str = "\
-$ ares-demo
-...
+$ ares-demo --quiet --format '%(job) %(state)'
+1 succeeded
+2 succeeded
+3 failed
+4 succeeded
+5 succeeded
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("demo") // WIRE: the demonstration
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        cx.note(
+            "a store in a temporary directory, five jobs, one runner; each job is queued by the command line shown",
+        );
+        let demo = demo::run(&cx.environment(), self.keep)?;
+        let row = |shown: &Shown| {
+            Row::new()
+                .with("job", shown.job)
+                .with("state", shown.state.word())
+                .with("code", shown.code.clone())
+                .with("asked", shown.asked.clone())
+                .with("answer", shown.answer.clone())
+        };
+        cx.out().answer(&Answer::rows(Self::COLUMNS, demo.jobs.iter().map(row).collect()));
+        match demo.kept {
+            Some(path) => cx.note(&format!("the store is kept: ares list --store '{path}'")),
+            None => cx.note("job 3 failed on purpose: its outcome is recorded like any other. The store is gone again"),
+        }
+        Ok(Answer::Nothing)
     }
 }

@@ -1,8 +1,8 @@
 //! How failures are told: one line and a hint for people, an object for programs, an exit status for scripts.
 
-use super::output::{Answer, escape, say};
+use super::output::{escape, say};
 use super::print_text;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -93,14 +93,4 @@ pub(super) fn guard() {
 #[expect(clippy::exit, clippy::disallowed_methods, reason = "a panic has no main to return to")]
 fn end(status: u8) -> ! {
     std::process::exit(i32::from(status))
-}
-
-/// Stands in for an operation that is not wired yet.
-pub(crate) fn ops_todo(what: &str) -> Result<Answer> {
-    Err(Error::new(Code::Internal, format!("'{what}' is not wired yet")))
-}
-
-/// Stands in for the keeper.
-pub(super) fn not_wired_exit() -> ExitCode {
-    ExitCode::from(Code::Internal.class().exit())
 }

@@ -1,6 +1,9 @@
 //! The fields that several commands print, with the names of the store's tables. It knows no command.
 
-use super::Field;
+use super::{Field, Row};
+use crate::domain::moves::Word as _;
+use crate::domain::time::Time;
+use crate::ops::show::Listed;
 
 /// What is printed of a job.
 pub const JOB: &[Field] = &[
@@ -11,7 +14,7 @@ pub const JOB: &[Field] = &[
     ("tries", "integer: attempts that were dispatched and not void"),
     ("submitted", "time: when it was submitted"),
     ("ended", "time: when it ended"),
-    ("detail", "text: what it is, or how it ended"),
+    ("detail", "text: how its latest attempt ended, in words"),
     ("code", "text: the code of its end"),
     ("hold", "text: why it is not offered: dependency, checkpoint, pause or releases"),
     ("model", "text: the model asked for"),
@@ -23,10 +26,45 @@ pub const JOB: &[Field] = &[
     ("max_tries", "integer: how many tries it may have"),
     ("session", "text: the id of the worker's session, once it is known"),
     ("spec_digest", "text: SHA-256 over everything that was frozen at submission"),
+    ("command", "text: the program and its arguments, joined by spaces"),
+    ("due", "time: not offered before this"),
 ];
 
+/// A job of a list as a record.
+pub fn listed(listed: &Listed) -> Row {
+    let job = &listed.job;
+    let spec = &job.spec;
+    let attempt = listed.attempt.as_ref().filter(|_| job.facts.attempt > 0);
+    let some_time = |time: Time| (time.0 > 0).then_some(time);
+    // What it is, in one line: the command, or who is asked; and how it ended, where that says more.
+    let what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let how = attempt.map(|attempt| attempt.detail.clone()).filter(|detail| !detail.is_empty());
+    Row::new()
+        .with("job", job.facts.id)
+        .with("state", job.state.word())
+        .with("worker", spec.worker.clone())
+        .with("attempt", job.facts.attempt)
+        .with("tries", job.facts.tries)
+        .with("submitted", job.submitted_at)
+        .with("ended", job.ended_at)
+        .with("detail", how.unwrap_or_default())
+        .with("code", attempt.and_then(|attempt| attempt.code.clone()))
+        .with("hold", job.hold.word())
+        .with("model", spec.model.clone())
+        .with("priority", spec.priority)
+        .with("group", spec.group.clone())
+        .with("labels", serde_json::json!(listed.labels))
+        .with("dir", spec.dir.clone())
+        .with("not_before", some_time(spec.not_before))
+        .with("max_tries", spec.max_tries)
+        .with("session", listed.session.as_ref().and_then(|session| session.worker_session.clone()))
+        .with("spec_digest", job.spec_digest.to_string())
+        .with("command", what)
+        .with("due", some_time(job.due))
+}
+
 /// The columns of a job that are shown without asking.
-pub const JOB_COLUMNS: &[&str] = &["job", "state", "worker", "tries", "submitted", "detail"];
+pub const JOB_COLUMNS: &[&str] = &["job", "state", "worker", "tries", "submitted", "code", "command"];
 
 /// What is printed of an attempt's end.
 pub const END: &[Field] = &[
@@ -36,7 +74,19 @@ pub const END: &[Field] = &[
     ("state", "the state of the job after it"),
     ("code", "text: why, for everything but a plain success"),
     ("detail", "text: one line on it"),
+    ("took", "integer: milliseconds from its dispatch to its settlement"),
 ];
 
 /// The columns of an attempt's end that are shown without asking.
 pub const END_COLUMNS: &[&str] = &["attempt", "outcome", "state", "code", "detail"];
+
+/// Two lists of fields as one.
+pub const fn joined<const N: usize>(first: &[Field], then: &[Field]) -> [Field; N] {
+    let mut all = [("", ""); N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { then[at - first.len()] };
+        at += 1;
+    }
+    all
+}

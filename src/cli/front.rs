@@ -4,7 +4,7 @@
 use super::fail::Voice;
 use super::output::table::{Look, Table};
 use super::output::{Answer, Row};
-use super::{COMMANDS, Command, Env, begin, ops_todo, print_text};
+use super::{COMMANDS, Command, Env, begin, print_text};
 use crate::error::{Code, Error, Result};
 use crate::host::program;
 use std::ffi::{OsStr, OsString};
@@ -174,8 +174,9 @@ fn external(env: &Env, name: &OsStr, args: &[OsString]) -> Result<Answer> {
 }
 
 /// Starts a program with the caller's standard streams and waits for it; gives `Answer::Status`.
-fn start(program: &Path, _args: &[OsString]) -> Result<Answer> {
-    ops_todo(&program.display().to_string()) // WIRE: crate::host::spawn, pass the status on
+fn start(program: &Path, args: &[OsString]) -> Result<Answer> {
+    let status = crate::host::spawn::run_inherited(program.as_os_str(), args, &[])?;
+    Ok(Answer::Status(status.passed_on()))
 }
 
 /// Our command whose name is nearest, if one is near.

@@ -1,7 +1,9 @@
 //! ares-init: make a store, or upgrade one.
 
-use super::{Answer, Context, Field, Run, ops_todo};
-use crate::error::{Code, Result};
+use super::context::{Place, here};
+use super::{Answer, Context, Field, Run};
+use crate::error::{Code, OrCode as _, Result};
+use crate::ops::init;
 use std::path::PathBuf;
 
 /// Make a store, or upgrade one
@@ -47,7 +49,22 @@ $ ares-init queue
 [..]/queue
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("init") // WIRE: ops::init over self.dir (else cx.place) → Answer::id("store", path)
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let dir = match (self.dir, cx.place()?) {
+            (Some(dir), _) | (None, Place::Named(dir)) => dir,
+            (None, Place::Upward(here)) => here.join(".ares"),
+        };
+        let dir = here()?.join(dir);
+        let wait = Some(cx.wait_lock());
+        if self.upgrade {
+            let before = init::upgrade(&dir, wait)?;
+            cx.note(&format!("version {before} is version {} now", crate::store::VERSION));
+        } else if self.adopt {
+            init::adopt(&dir, wait)?;
+        } else {
+            init::init(&dir, self.unsafe_fs, wait)?;
+        }
+        let shown = dir.canonicalize().or_code(Code::StoreUnusable, || format!("cannot find '{}'", dir.display()))?;
+        Ok(Answer::id("store", shown.to_string_lossy().into_owned()))
     }
 }

@@ -1,13 +1,21 @@
 //! ares-list: many jobs, filtered, sorted, formatted.
 
-use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use super::{Answer, Context, Field, Run, args, fields};
 use crate::domain::id::JobId;
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Result};
+use crate::ops::show;
+use crate::store::{Filter, ListBy};
 
 /// The orders of a list.
-pub const SORTS: &[&str] = &["id", "-id", "priority", "submitted", "ended"];
+pub const SORTS: &[(&str, ListBy)] = &[
+    ("id", ListBy::Id),
+    ("-id", ListBy::IdDown),
+    ("ended", ListBy::Ended),
+    ("-ended", ListBy::EndedDown),
+    ("priority", ListBy::Priority),
+];
 
 /// List jobs
 ///
@@ -44,11 +52,11 @@ pub struct Args {
     pub until: Option<String>,
 
     /// The order; -id is the latest first
-    #[arg(long, value_name = "KEY", default_value = "id", value_parser = SORTS.to_vec(), allow_hyphen_values = true)]
-    pub sort: String,
+    #[arg(long, value_name = "KEY", default_value = "id", value_parser = args::words(SORTS), allow_hyphen_values = true)]
+    pub sort: ListBy,
 
     /// Print only how many there are
-    #[arg(long, conflicts_with_all = ["limit", "all", "before_id", "after_id"])]
+    #[arg(long, conflicts_with_all = ["limit", "all", "after"])]
     pub count: bool,
 
     /// Print at most this many
@@ -59,25 +67,14 @@ pub struct Args {
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
 
-    /// Only jobs with a smaller number
+    /// Begin after this job, in the order asked for
     #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
-    pub before_id: Option<JobId>,
-
-    /// Only jobs with a larger number
-    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
-    pub after_id: Option<JobId>,
+    pub after: Option<JobId>,
 }
 
 /// The fields of a list: a job's, and the count.
-const FIELDS: &[Field] = &{
-    let mut all = [("count", "integer: how many there are, with --count"); fields::JOB.len() + 1];
-    let mut at = 0;
-    while at < fields::JOB.len() {
-        all[at] = fields::JOB[at];
-        at += 1;
-    }
-    all
-};
+const COUNT: &[Field] = &[("count", "integer: how many there are, with --count")];
+const FIELDS: &[Field] = &fields::joined::<{ fields::JOB.len() + COUNT.len() }>(fields::JOB, COUNT);
 
 impl Run for Args {
     const NAME: &'static str = "ares-list";
@@ -97,8 +94,21 @@ $ ares-list --count
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let _since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
-        let _until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
-        ops_todo("list") // WIRE: ops::list → Answer::rows(Self::COLUMNS, rows), or Answer::id("count", n)
+        let filter = Filter {
+            states: self.state,
+            labels: self.label,
+            workers: self.worker,
+            groups: self.group,
+            since: self.since.as_deref().map(|text| cx.since(text)).transpose()?,
+            until: self.until.as_deref().map(|text| cx.since(text)).transpose()?,
+            after: self.after,
+            limit: (!self.all).then_some(self.limit),
+        };
+        let store = cx.store()?;
+        if self.count {
+            return Ok(Answer::id("count", show::count(&store, &filter)?));
+        }
+        let rows = show::list(&store, &filter, self.sort)?;
+        Ok(Answer::rows(Self::COLUMNS, rows.iter().map(fields::listed).collect()))
     }
 }

@@ -1,7 +1,8 @@
 //! ares-log: the operations, in order.
 
-use super::{Answer, Context, Field, Run, ops_todo};
+use super::{Answer, Context, Field, Row, Run};
 use crate::error::{Code, Result};
+use crate::ops::show;
 
 /// Show who changed what, and when
 ///
@@ -39,7 +40,7 @@ impl Run for Args {
     const FIELDS: &'static [Field] = &[
         ("operation", "integer: the operation"),
         ("at", "time: when it was committed"),
-        ("by", "text: the user that asked for it"),
+        ("by", "text: the number of the user that asked for it"),
         ("verb", "text: the command without ares-"),
         ("subject", "text: what it was about"),
         ("detail", "text: one line on it"),
@@ -56,8 +57,22 @@ submit 1
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let _since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
-        let _until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
-        ops_todo("log") // WIRE: ops::log → Answer::rows(Self::COLUMNS, rows)
+        let since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
+        let until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
+        let store = cx.store()?;
+        let latest = show::log(&store, self.verb.as_deref(), self.subject.as_deref(), (since, until), self.limit)?;
+        let row = |operation: crate::store::Operation| {
+            let (user, pid) = operation.by.split_once(':').unwrap_or((&operation.by, ""));
+            Row::new()
+                .with("operation", operation.id)
+                .with("at", operation.at)
+                .with("by", user.to_owned())
+                .with("verb", operation.verb)
+                .with("subject", operation.subject)
+                .with("detail", operation.note)
+                .with("op_id", operation.op_id)
+                .with("pid", pid.parse::<i64>().ok())
+        };
+        Ok(Answer::rows(Self::COLUMNS, latest.into_iter().rev().map(row).collect()))
     }
 }

@@ -117,7 +117,7 @@ pub static COMMANDS: &[Command] = &[
 pub const KEEPER_WORD: &str = "__keeper";
 
 /// What the hidden command does.
-const KEEPER: fn(&[OsString]) -> ExitCode = |_| fail::not_wired_exit(); // WIRE: host::keeper::main
+const KEEPER: fn() -> ExitCode = crate::host::keep::keeper_main;
 
 /// The main function of a command's own binary.
 pub fn main<C: Run>() -> ExitCode {
@@ -133,7 +133,12 @@ fn begin() -> std::result::Result<Vec<OsString>, ExitCode> {
     fail::guard();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|first| first == KEEPER_WORD) {
-        return Err(KEEPER(&args[1..]));
+        return Err(KEEPER());
+    }
+    // Files of ours are private whatever the caller's umask, which its own programs get back.
+    if let Err(error) = crate::host::process::prepare() {
+        let voice = Voice { name: "ares", json: false, color: false, wraps: false };
+        return Err(voice.error(&error));
     }
     Ok(args)
 }
@@ -224,5 +229,3 @@ pub fn statuses() -> Vec<(u8, &'static str)> {
     let done = (0, "Done; what was to be changed is committed.");
     std::iter::once(done).chain(Class::ALL.iter().map(|class| (class.exit(), class.meaning()))).collect()
 }
-
-pub(crate) use fail::ops_todo;

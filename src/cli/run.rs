@@ -1,9 +1,18 @@
 //! ares-run: claim, dispatch, follow, settle.
 
-use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::id::JobId;
+use crate::domain::moves::Word as _;
 use crate::domain::time::Span;
-use crate::error::{Code, Result};
+use crate::error::{Class, Code, Error, Result};
+use crate::host::config::Config;
+use crate::host::signals::Signals;
+use crate::host::spawn::Status;
+use crate::ops::dispatch::Watch;
+use crate::ops::fleet;
+use crate::ops::run::{self, Ended, Tally, Until};
+use crate::store::Wanted;
+use std::ffi::OsString;
 
 /// Run the next job, or all
 ///
@@ -26,7 +35,7 @@ pub struct Args {
     pub wait: bool,
 
     /// Run this many at once, each in a process of its own
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(short, long, value_name = "N", default_value_t = 1, overrides_with = "jobs", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
 
     /// Only jobs with this label
@@ -79,7 +88,77 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
 ? 1
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("run") // WIRE: ops::run; each end through cx.out().row(Self::COLUMNS, &row), then Nothing, No or Err
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        if self.jobs > 1 {
+            return self.siblings(cx);
+        }
+        let mut store = cx.store()?;
+        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let until = match (self.drain, self.wait) {
+            (_, true) => Until::Stopped,
+            (true, false) => Until::Drained,
+            (false, false) => Until::One,
+        };
+        let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
+        let mut signals = Signals::listen()?;
+        let grace = self.grace.unwrap_or(Span(30_000));
+        let mut watch = Watch { signals: &mut signals, grace, asked: None };
+        let tally = run::run(&mut store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
+            // A reader that went away does not end the work; it is told at the end.
+            cx.out().row(Self::COLUMNS, &row(ended));
+            Ok(())
+        })?;
+        answer(tally, until)
     }
+}
+
+impl Args {
+    /// This command once more for each runner; what they print is the answer, how they ended the status.
+    fn siblings(&self, cx: &mut Context) -> Result<Answer> {
+        // The store is looked for once, so that a wrong one is told once.
+        cx.store()?;
+        let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
+        args.extend(["--jobs=1".into(), "--quiet".into()]);
+        let ended = fleet::run(self.jobs, &args)?;
+        let any = |class: Class| ended.contains(&Status::Exit(i32::from(class.exit())));
+        let plain = |status: &Status| matches!(status, Status::Exit(0 | 1 | 10));
+        if let Some(other) = ended.iter().find(|status| !plain(status)) {
+            return Ok(Answer::Status(other.passed_on()));
+        }
+        if any(Class::Uncertain) {
+            return Err(Error::new(Code::Uncertain, "some attempts ended uncertain"));
+        }
+        if any(Class::No) {
+            return Ok(Answer::No(Error::new(Code::WaitedFailed, "some attempts did not succeed, or there were none")));
+        }
+        Ok(Answer::Nothing)
+    }
+}
+
+fn row(ended: &Ended) -> Row {
+    Row::new()
+        .with("job", ended.attempt.job)
+        .with("attempt", ended.attempt)
+        .with("outcome", ended.outcome.word())
+        .with("state", ended.state.word())
+        .with("code", ended.code.map(|code| code.name().to_owned()))
+        .with("detail", ended.detail.clone())
+        .with("took", ended.took)
+}
+
+fn answer(tally: Tally, until: Until) -> Result<Answer> {
+    let all = tally.ok + tally.failed + tally.uncertain;
+    if tally.uncertain > 0 {
+        return Err(Error::new(Code::Uncertain, format!("{} of {all} attempts ended uncertain", tally.uncertain)));
+    }
+    if tally.failed > 0 {
+        return Ok(Answer::No(Error::new(
+            Code::WaitedFailed,
+            format!("{} of {all} attempts did not succeed", tally.failed),
+        )));
+    }
+    if all == 0 && until == Until::One {
+        return Ok(Answer::No(Error::new(Code::NothingToClaim, "no job may run now")));
+    }
+    Ok(Answer::Nothing)
 }

@@ -1,10 +1,15 @@
 //! ares-settle: record how an attempt ended.
 
-use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::id::Handle;
+use crate::domain::outcome::clean;
 use crate::domain::outcome::{Outcome, Usage};
 use crate::error::{Code, Error, Result};
+use crate::ops::settle::{Say, settle};
 use std::path::PathBuf;
+
+/// The largest result: 8 MiB.
+const RESULT_MAX: usize = 8 << 20;
 
 /// Record how an attempt ended
 ///
@@ -120,9 +125,32 @@ $ ares-show 1 --output result
 done
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        self.spent()?;
-        ops_todo("settle") // WIRE: ops::settle → Answer::Nothing (or the END row with --json)
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let usage = self.spent()?;
+        let result = self.result_bytes(RESULT_MAX)?;
+        let mut store = cx.store()?;
+        let say = Say {
+            handle: self.handle,
+            outcome: self.outcome,
+            code: self.code,
+            because: clean(self.because.as_deref().unwrap_or("")),
+            exit: self.exit,
+            signal: None,
+            result,
+            usage,
+            lasting: self.lasting,
+            retry: self.retry,
+        };
+        let settled = settle(&mut store, cx.op_id().map(str::to_owned), &say)?;
+        if !cx.json() {
+            return Ok(Answer::Nothing);
+        }
+        let row = Row::new()
+            .with("job", say.handle.attempt.job)
+            .with("attempt", settled.attempt)
+            .with("outcome", say.outcome.word())
+            .with("state", settled.state);
+        Ok(Answer::rows(Self::COLUMNS, vec![row]))
     }
 }
 

@@ -1,7 +1,14 @@
 //! ares-show: one thing with all its evidence, or its output.
 
-use super::{Answer, Context, Field, Run, args, fields, ops_todo};
-use crate::error::{Code, Result};
+use super::output::escape;
+use super::{Answer, Context, Field, Row, Run, args, fields};
+use crate::domain::digest::Digest;
+use crate::domain::id::{AttemptId, JobId};
+use crate::domain::moves::Word as _;
+use crate::error::{Code, Error, Result};
+use crate::ops::show::{self, AttemptShown, JobShown, SessionShown, Stream};
+use crate::store::Store;
+use serde_json::json;
 
 /// What of a job or an attempt is printed instead of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +35,42 @@ impl Part {
         ("events", Self::Events),
     ];
 }
+
+/// The fields of a job, of an attempt and of a session.
+const FIELDS: &[Field] = &fields::joined::<{ fields::JOB.len() + MORE.len() }>(fields::JOB, MORE);
+
+const MORE: &[Field] = &[
+    ("adapter", "text: the adapter that speaks to the worker"),
+    ("program", "text: the absolute program"),
+    ("argv", "json: its arguments, a list"),
+    ("options", "json: the adapter's options"),
+    ("env", "json: names of variables that are passed on, a list"),
+    ("prompt", "text: the digest of what is handed over"),
+    ("timeout", "integer: milliseconds for an attempt"),
+    ("timeout_first", "integer: milliseconds until the first output"),
+    ("timeout_idle", "integer: milliseconds between two outputs"),
+    ("if_uncertain", "hold, retry or fail"),
+    ("after", "json: the jobs it waits for, with their states"),
+    ("continues", "integer: the job whose session it continues"),
+    ("submitted_by", "json: who asked: uid, pid and attempt"),
+    ("stop", "json: the order to stop it"),
+    ("usage", "json: tokens and cost"),
+    ("attempts", "json: its attempts, a list"),
+    ("outcome", "of an attempt: ok, error, ambiguous or void"),
+    ("claimed", "time: when the attempt was claimed"),
+    ("dispatched", "time: when it was dispatched"),
+    ("seen", "json: what was seen of its end: cause, exit, signal, cpu_ms, leaked processes"),
+    ("permit", "integer: the permit that its dispatch consumed"),
+    ("model_served", "text: the model that answered"),
+    ("result", "text: the digest of the answer"),
+    ("stdout", "text: the digest of its standard output"),
+    ("stderr", "text: the digest of its standard error"),
+    ("resolution", "json: the decision about it"),
+    ("findings", "json: what was noticed, such as a late result"),
+    ("receipts", "json: its receipts"),
+    ("name", "text: a session's name in this store"),
+    ("jobs", "json: a session's jobs"),
+];
 
 /// Show one thing with all its evidence
 ///
@@ -59,8 +102,8 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-show";
     const MUTATES: bool = false;
-    const COLUMNS: &'static [&'static str] = &["job", "state", "worker", "attempt", "code", "detail"];
-    const FIELDS: &'static [Field] = fields::JOB;
+    const COLUMNS: &'static [&'static str] = &[];
+    const FIELDS: &'static [Field] = FIELDS;
     const ERRORS: &'static [Code] = &[Code::NotFound];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
@@ -74,7 +117,187 @@ ares-show: ARES_NOT_FOUND: [..]
 ? 14
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("show") // WIRE: ops::show → Rows or Raw; --follow through cx.out().row or .raw until it gives false
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let store = cx.store()?;
+        let Some(part) = self.output.or(self.follow.then_some(Part::Stdout)) else {
+            return record(&store, &self.thing);
+        };
+        let attempt = latest(&store, &self.thing)?;
+        if self.follow {
+            return follow(cx, &store, attempt, part);
+        }
+        if part == Part::Events {
+            let mut lines = Vec::new();
+            let mut events = show::events(&store, attempt)?;
+            for event in events.feed(&show::content(&store, attempt, Stream::Stdout)?) {
+                lines.extend_from_slice(format!("{}\n", escape::json(&event)).as_bytes());
+            }
+            return Ok(Answer::Raw(lines));
+        }
+        let bytes = show::content(&store, attempt, stream(part))?;
+        Ok(Answer::Raw(if self.raw || !cx.on_terminal() { bytes } else { escape::text(&bytes).into_bytes() }))
     }
+}
+
+fn stream(part: Part) -> Stream {
+    match part {
+        Part::Stdout | Part::Events => Stream::Stdout,
+        Part::Stderr => Stream::Stderr,
+        Part::Result => Stream::Result,
+        Part::Prompt => Stream::Prompt,
+    }
+}
+
+/// The attempt that is meant: a job stands for its latest one.
+fn latest(store: &Store, thing: &str) -> Result<AttemptId> {
+    if let Ok(attempt) = thing.parse() {
+        return Ok(attempt);
+    }
+    let job: JobId = thing.parse()?;
+    match show::job(store, job)?.job.facts.attempt {
+        0 => Err(Error::new(Code::NotFound, format!("job {job} has no attempt yet"))),
+        n => Ok(AttemptId { job, n }),
+    }
+}
+
+/// Prints what comes until the attempt has ended, or nobody reads any more.
+fn follow(cx: &mut Context, store: &Store, attempt: AttemptId, part: Part) -> Result<Answer> {
+    let mut events = if part == Part::Events { Some(show::events(store, attempt)?) } else { None };
+    let escaped = cx.on_terminal();
+    show::follow(store, attempt, stream(part), &mut |bytes| {
+        Ok(match &mut events {
+            Some(events) => {
+                events.feed(bytes).iter().all(|event| cx.out().raw(format!("{}\n", escape::json(event)).as_bytes()))
+            }
+            None if escaped => cx.out().raw(escape::text(bytes).as_bytes()),
+            None => cx.out().raw(bytes),
+        })
+    })?;
+    Ok(Answer::Nothing)
+}
+
+/// The record of a job, an attempt, a session or an object.
+fn record(store: &Store, thing: &str) -> Result<Answer> {
+    if let Ok(job) = thing.parse::<JobId>() {
+        return Ok(Answer::Record(job_row(&show::job(store, job)?)));
+    }
+    if let Ok(id) = thing.parse::<AttemptId>() {
+        let shown = show::job(store, id.job)?;
+        let attempt = shown.attempts.iter().find(|shown| shown.attempt.id == id);
+        let missing = || Error::new(Code::NotFound, format!("no attempt {id}"));
+        return Ok(Answer::Record(attempt_row(attempt.ok_or_else(missing)?)));
+    }
+    match Digest::parse(thing) {
+        Some(digest) => Ok(Answer::Raw(show::object(store, &digest)?)),
+        None => Ok(Answer::Record(session_row(&show::session(store, thing)?))),
+    }
+}
+
+fn job_row(shown: &JobShown) -> Row {
+    let spec = &shown.job.spec;
+    let after: Vec<_> = shown
+        .after
+        .iter()
+        .map(|(dependency, state)| {
+            json!({
+                "job": dependency.on, "state": state.word(), "failed": dependency.on_failed,
+                "cancelled": dependency.on_cancelled, "uncertain": dependency.on_uncertain,
+            })
+        })
+        .collect();
+    let attempts: Vec<_> = shown.attempts.iter().map(|attempt| attempt_row(attempt).object()).collect();
+    let stop = shown.stop.as_ref().map(|stop| {
+        json!({ "stop": stop.id, "at": stop.at.to_string(), "because": stop.because, "decision": stop.decision })
+    });
+    let spent = &shown.spent;
+    let listed = show::Listed {
+        job: shown.job.clone(),
+        labels: shown.labels.clone(),
+        session: shown.session.clone(),
+        attempt: shown.attempts.last().map(|shown| shown.attempt.clone()),
+    };
+    fields::listed(&listed)
+        .with("adapter", spec.adapter.clone())
+        .with("program", spec.program.clone())
+        .with("argv", json!(spec.argv))
+        .with("options", json!(spec.options))
+        .with("env", json!(spec.env))
+        .with("prompt", spec.prompt.map(|digest| digest.to_string()))
+        .with("timeout", spec.limits.timeout)
+        .with("timeout_first", spec.limits.timeout_first)
+        .with("timeout_idle", spec.limits.timeout_idle)
+        .with("if_uncertain", spec.if_uncertain.word())
+        .with("after", json!(after))
+        .with("continues", spec.continues)
+        .with("submitted_by", serde_json::from_str::<serde_json::Value>(&shown.job.submitted_by).unwrap_or_default())
+        .with("stop", stop.unwrap_or_default())
+        .with(
+            "usage",
+            json!({
+                "input": spent.input, "cached": spent.cached, "output": spent.output, "reasoning": spent.reasoning,
+                "calls": spent.calls, "cost_nano": spent.cost,
+            }),
+        )
+        .with("attempts", json!(attempts))
+}
+
+fn attempt_row(shown: &AttemptShown) -> Row {
+    let attempt = &shown.attempt;
+    let text = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    let resolution = shown.resolution.as_ref().map(|resolution| {
+        json!({ "decision": resolution.decision, "because": resolution.because, "by": parsed(&resolution.by), "at": resolution.at.to_string() })
+    });
+    let findings: Vec<_> = shown
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "kind": finding.kind, "at": finding.at.to_string(), "what": parsed(&finding.body),
+                "object": text(finding.object),
+            })
+        })
+        .collect();
+    let receipts: Vec<_> = shown
+        .receipts
+        .iter()
+        .map(|receipt| {
+            json!({
+                "seq": receipt.seq, "kind": receipt.kind, "digest": receipt.digest.to_string(),
+            })
+        })
+        .collect();
+    Row::new()
+        .with("attempt", attempt.id)
+        .with("state", attempt.state.word())
+        .with("outcome", attempt.outcome.map(|outcome| outcome.word()))
+        .with("code", attempt.code.clone())
+        .with("detail", attempt.detail.clone())
+        .with("claimed", attempt.claimed_at)
+        .with("dispatched", attempt.dispatched_at)
+        .with("ended", attempt.ended_at)
+        .with("seen", attempt.seen.as_deref().map(parsed).unwrap_or_default())
+        .with("permit", attempt.permit)
+        .with("model_served", attempt.model_served.clone())
+        .with("result", text(attempt.result))
+        .with("stdout", text(attempt.stdout))
+        .with("stderr", text(attempt.stderr))
+        .with("resolution", resolution.unwrap_or_default())
+        .with("findings", json!(findings))
+        .with("receipts", json!(receipts))
+}
+
+fn session_row(shown: &SessionShown) -> Row {
+    let session = &shown.session;
+    Row::new()
+        .with("name", session.name.clone())
+        .with("worker", session.worker.clone())
+        .with("session", session.worker_session.clone())
+        .with("state", if session.broken { "broken" } else { "open" })
+        .with("detail", session.reason.clone())
+        .with("jobs", json!(shown.jobs))
+        .with(
+            "usage",
+            json!({ "input": shown.spent.input, "cached": shown.spent.cached, "output": shown.spent.output }),
+        )
 }

@@ -1,9 +1,11 @@
 //! ares-stop: a durable order that jobs must not go on.
 
-use super::{Answer, Context, Field, Run, args, ops_todo};
+use super::{Answer, Context, Field, Row, Run, args};
 use crate::domain::id::JobId;
 use crate::domain::job::Decision;
+use crate::domain::outcome::clean;
 use crate::error::{Code, Result};
+use crate::ops::stop::{Order, Stopped, stop};
 
 /// A decision made beforehand, or none: the job is left uncertain.
 pub type Decided = Option<Decision>;
@@ -14,15 +16,13 @@ pub const DECISIONS: &[(&str, Decided)] = &[
     ("hold", None),
     ("ok", Some(Decision::Ok)),
     ("error", Some(Decision::Error)),
-    ("no-effect", Some(Decision::NoEffect)),
-    ("retry", Some(Decision::Retry)),
 ];
 
 /// Stop jobs
 ///
 /// A queued job is cancelled at once. A running one is asked to end, and ended after its grace; what it did is then
 /// decided as --decide says. The order is durable: it holds for what is not running yet, and it reaches a worker whose
-/// owner is gone. The number of the stop is printed.
+/// owner is gone. Each job is printed with its state.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
 pub struct Args {
@@ -52,21 +52,31 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-stop";
     const MUTATES: bool = true;
-    const COLUMNS: &'static [&'static str] = &["stop"];
+    const COLUMNS: &'static [&'static str] = &["job", "state"];
     const FIELDS: &'static [Field] =
-        &[("stop", "integer: the stop"), ("jobs", "json: the jobs that it reached, a list")];
+        &[("job", "integer: the job"), ("state", "its state now: a running one is told to end, and has not yet")];
     const ERRORS: &'static [Code] = &[Code::NotFound, Code::IllegalMove, Code::Uncertain];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-submit -- true
 1
-$ ares-stop 1 --because 'not needed any more'
-1
+$ ares-stop 1 --because 'not needed any more' --format '%(job) %(state)'
+1 cancelled
 $ ares-list --format '%(job) %(state)'
 1 cancelled
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("stop") // WIRE: ops::stop → Answer::Id(stop first)
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let mut store = cx.store()?;
+        let order = Order {
+            jobs: self.jobs,
+            label: self.label,
+            because: clean(self.because.as_deref().unwrap_or("")),
+            hard: self.hard,
+            decision: self.decide,
+        };
+        let stopped = stop(&mut store, cx.op_id().map(str::to_owned), &order)?;
+        let row = |stopped: &Stopped| Row::new().with("job", stopped.job).with("state", stopped.state.clone());
+        Ok(Answer::rows(Self::COLUMNS, stopped.iter().map(row).collect()))
     }
 }

@@ -1,11 +1,17 @@
 //! ares-submit: queue one job, or many. What is given here is resolved and frozen by the operation.
 
 use super::context::read;
-use super::{Answer, Context, Field, Run, args, ops_todo};
+use super::{Answer, Context, Field, Row, Run, args};
+use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::spec::{IfUncertain, PROMPT_MAX, Then};
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
+use crate::host::config::Config;
+use crate::ops::Caller;
+use crate::ops::ask::{Ask, IfActive, takes_command};
+use crate::ops::submit::{self, Submitted};
+use crate::store::{Request, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -22,11 +28,11 @@ const BATCH_MAX: usize = 64 << 20;
 /// spaces. With no words the prompt is read from --file, or from standard input. A prompt is never an option's value.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The worker that does it
+    /// The worker that does it; default command
     ///
-    /// A name from config.toml, or one that is built in: command, codex, claude, hermes, ollama.
-    #[arg(short, long, value_name = "NAME", default_value = "command", value_parser = args::name)]
-    pub worker: String,
+    /// A name from config.toml, or one that is built in: command, codex, synthetic.
+    #[arg(short, long, value_name = "NAME", value_parser = args::name)]
+    pub worker: Option<String>,
 
     /// The model to ask for; default the worker's own
     #[arg(short, long, value_name = "MODEL")]
@@ -68,15 +74,15 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_idle: Option<Span>,
 
-    /// Time between asking a worker to end and ending it
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = args::span)]
-    pub grace: Span,
+    /// Time between asking a worker to end and ending it; default 10s
+    #[arg(long, value_name = "DURATION", value_parser = args::span)]
+    pub grace: Option<Span>,
 
-    /// Bound of each output stream in bytes; k, M and G are powers of 1024
+    /// Bound of each output stream in bytes, default 64M; k, M and G are powers of 1024
     ///
     /// A worker that prints more is stopped, and its output is cut with a mark.
-    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = args::bytes)]
-    pub output_max: i64,
+    #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
+    pub output_max: Option<i64>,
 
     /// Higher runs first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
@@ -94,17 +100,17 @@ pub struct Args {
     #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub after: Vec<JobId>,
 
-    /// What to do when one of them failed
-    #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = args::words(Then::WORDS))]
-    pub after_failed: Then,
+    /// What to do when one of them failed; default cancel
+    #[arg(long, value_name = "WHAT", value_parser = args::words(Then::WORDS))]
+    pub after_failed: Option<Then>,
 
-    /// What to do when one of them was cancelled
-    #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = args::words(Then::WORDS))]
-    pub after_cancelled: Then,
+    /// What to do when one of them was cancelled; default cancel
+    #[arg(long, value_name = "WHAT", value_parser = args::words(Then::WORDS))]
+    pub after_cancelled: Option<Then>,
 
-    /// What to do while one of them is uncertain
-    #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = args::words(Then::WORDS))]
-    pub after_uncertain: Then,
+    /// What to do while one of them is uncertain; default hold
+    #[arg(long, value_name = "WHAT", value_parser = args::words(Then::WORDS))]
+    pub after_uncertain: Option<Then>,
 
     /// Count it in this concurrency group
     ///
@@ -122,21 +128,22 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = args::name)]
     pub label: Vec<String>,
 
-    /// How many tries it may have
+    /// How many tries it may have; default 1
     ///
-    /// Only failures that are recognised as worth another try use more than one.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    pub max_tries: i64,
+    /// A command that exits with another status than 0 is tried again; an agent's turn only after a failure that is
+    /// recognised as worth another try.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1000))]
+    pub max_tries: Option<i64>,
 
-    /// Wait before the second try; doubled for each further one, an hour at most
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = args::span)]
-    pub retry_delay: Span,
+    /// Wait before the second try, default 1s; doubled for each further one, an hour at most
+    #[arg(long, value_name = "DURATION", value_parser = args::span)]
+    pub retry_delay: Option<Span>,
 
-    /// What to do with an attempt that ends uncertain
+    /// What to do with an attempt that ends uncertain; default hold
     ///
-    /// hold waits for a decision, retry does it again whatever it did, fail counts it as failed.
-    #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = args::words(IfUncertain::WORDS))]
-    pub if_uncertain: IfUncertain,
+    /// hold waits for a decision, retry does it again whatever it did while tries are left, fail counts it as failed.
+    #[arg(long, value_name = "WHAT", value_parser = args::words(IfUncertain::WORDS))]
+    pub if_uncertain: Option<IfUncertain>,
 
     /// Submit at most once under this key
     ///
@@ -165,17 +172,6 @@ pub struct Args {
     pub words: Vec<OsString>,
 }
 
-/// What to do while a job with the label has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfActive {
-    /// Submit nothing and say no.
-    Skip,
-    /// Wait for it.
-    Queue,
-    /// Fail with a conflict.
-    Fail,
-}
-
 impl Args {
     /// The prompt, unless the words are a command.
     pub fn prompt(&self) -> Result<Vec<u8>> {
@@ -196,12 +192,81 @@ impl Args {
         Ok(text)
     }
 
-    /// The records of a batch with their numbers, from 1; empty ones are left out.
-    pub fn batch(&self, cx: &Context) -> Result<Vec<(usize, Vec<u8>)>> {
-        let end = if cx.null() { b'\0' } else { b'\n' };
+    /// The request as the options put it; in a batch, what the lines do not say.
+    fn ask(&self) -> Result<Ask> {
+        let span = |span: Option<Span>| span.map(|span| format!("{}ms", span.0));
+        let dir = self.dir.as_deref().map(|dir| {
+            dir.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| Error::new(Code::BadInput, "the directory's name is not UTF-8"))
+        });
+        Ok(Ask {
+            worker: self.worker.clone(),
+            model: self.model.clone(),
+            dir: dir.transpose()?,
+            env: self.env.clone(),
+            option: self.option.iter().cloned().collect(),
+            timeout: span(self.timeout),
+            timeout_first: span(self.timeout_first),
+            timeout_idle: span(self.timeout_idle),
+            grace: span(self.grace),
+            output_max: self.output_max,
+            priority: self.priority,
+            not_before: self.not_before.clone(),
+            after: self.after.iter().map(|job| job.0).collect(),
+            after_failed: self.after_failed,
+            after_cancelled: self.after_cancelled,
+            after_uncertain: self.after_uncertain,
+            group: self.group.clone(),
+            width: self.width,
+            label: self.label.clone(),
+            max_tries: self.max_tries,
+            retry_delay: span(self.retry_delay),
+            if_uncertain: self.if_uncertain,
+            key: self.key.clone(),
+            if_active: self.if_active()?,
+            continues: self.continues.map(|job| job.0),
+            ..Ask::default()
+        })
+    }
+
+    /// One job: the words are a command for a worker that runs commands, and a prompt for all others.
+    fn one(&self, command: bool) -> Result<Ask> {
+        let mut ask = self.ask()?;
+        if !command {
+            ask.input = Some(self.prompt()?);
+            return Ok(ask);
+        }
+        let word = |word: &OsString| {
+            let bad = || Error::new(Code::BadInput, format!("the argument '{}' is not UTF-8", word.to_string_lossy()));
+            word.to_str().map(str::to_owned).ok_or_else(bad)
+        };
+        ask.argv = Some(self.words.iter().map(word).collect::<Result<_>>()?);
+        // A command's input is read only where it is asked for: its standard input is the job's, not ours.
+        ask.input = self.file.as_deref().map(|file| read(file, PROMPT_MAX)).transpose()?;
+        Ok(ask)
+    }
+
+    /// Many jobs, from standard input, which is read to its end before anything is begun.
+    fn many(&self, cx: &Context, store: &mut Store, caller: &Caller, config: &Config) -> Result<Vec<Submitted>> {
+        let (end, name) = if cx.null() { (b'\0', "record") } else { (b'\n', "line") };
         let text = read(Path::new("-"), BATCH_MAX)?;
-        let records = text.split(|byte| *byte == end).enumerate();
-        Ok(records.filter(|(_, r)| !r.trim_ascii().is_empty()).map(|(at, r)| (at + 1, r.to_vec())).collect())
+        let base = self.ask()?;
+        let asked = serde_json::to_vec(&base).unwrap_or_default();
+        let cwd = caller.cwd.as_os_str().as_encoded_bytes();
+        let digest = Digest::of("ares.submit.batch.1", &[cwd, &asked, &text]);
+        let request = Request { op_id: cx.op_id().map(str::to_owned), digest };
+        let now = cx.now();
+        submit::submit_many(store, now, caller, config, &request, |queue| {
+            for (at, record) in text.split(|byte| *byte == end).enumerate() {
+                if record.trim_ascii().is_empty() {
+                    continue;
+                }
+                let place = |error: Error| Error { message: format!("{name} {}: {}", at + 1, error.message), ..error };
+                read_record(&base, record).and_then(&mut *queue).map_err(place)?;
+            }
+            Ok(())
+        })
     }
 
     /// The label to look at, and what to do.
@@ -252,7 +317,42 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 4
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("submit") // WIRE: ops::submit, one or the batch → Answer::Id(rows of "job")
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let mut store = cx.store()?;
+        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let submitted = if self.stdin {
+            self.many(cx, &mut store, &caller, &config)?
+        } else {
+            let command = takes_command(&config, self.worker.as_deref());
+            let ask = self.one(command)?;
+            vec![submit::submit(&mut store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
+        };
+        let rows = submitted.iter().filter_map(|submitted| match submitted {
+            Submitted::Job(job) => Some(Row::new().with("job", *job)),
+            Submitted::Skipped(active) => {
+                cx.note(&format!("ares-submit: not queued: job {active} has not ended"));
+                None
+            }
+        });
+        Ok(Answer::Id(rows.collect()))
     }
+}
+
+/// Reads one record of a batch over what the options say. The record alone is what errors are about.
+fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
+    let bad = |error: serde_json::Error| {
+        let text = error.to_string();
+        let text = text.split(" at line ").next().unwrap_or_default();
+        Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
+    };
+    let ask: Ask = serde_json::from_slice(record).map_err(bad)?;
+    if *base == Ask::default() {
+        return Ok(ask);
+    }
+    let mut all = serde_json::to_value(base).map_err(bad)?;
+    let own: serde_json::Value = serde_json::from_slice(record).map_err(bad)?;
+    if let (Some(all), serde_json::Value::Object(own)) = (all.as_object_mut(), own) {
+        all.extend(own);
+    }
+    serde_json::from_value(all).map_err(bad)
 }

@@ -1,9 +1,12 @@
 //! ares-wait: block until jobs end.
 
-use super::{Answer, Context, Field, Run, args, fields, ops_todo};
+use super::{Answer, Context, Field, Run, args, fields};
 use crate::domain::id::JobId;
+use crate::domain::job::State;
 use crate::domain::time::Span;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
+use crate::host::signals::Signals;
+use crate::ops::{show, wait};
 
 /// Wait until jobs end
 ///
@@ -53,7 +56,31 @@ ares-wait: ARES_WAITED_FAILED: [..]
 ? 1
 ";
 
-    fn run(self, _cx: &mut Context) -> Result<Answer> {
-        ops_todo("wait") // WIRE: ops::wait; each job through cx.out().row(Self::COLUMNS, &row), then Nothing, No or Err
+    fn run(self, cx: &mut Context) -> Result<Answer> {
+        let mut store = cx.store()?;
+        let jobs = match &self.label {
+            Some(label) => show::active(&store, label)?,
+            None => self.jobs,
+        };
+        let mut signals = Signals::listen()?;
+        let timeout = self.timeout.map(Span::duration);
+        let ended = wait::wait(&mut store, &jobs, self.any, timeout, &mut signals)?;
+        let over = |state: State| state.is_terminal() || state == State::Uncertain;
+        let numbers: Vec<JobId> = ended.iter().filter(|job| over(job.state)).map(|job| job.facts.id).collect();
+        for listed in show::these(&store, &numbers)? {
+            cx.out().row(Self::COLUMNS, &fields::listed(&listed));
+        }
+        let with = |state: State| ended.iter().filter(|job| job.state == state).count();
+        let (uncertain, not) = (with(State::Uncertain), with(State::Failed) + with(State::Cancelled));
+        if uncertain > 0 {
+            return Err(Error::new(Code::Uncertain, format!("{uncertain} of {} jobs are uncertain", ended.len())));
+        }
+        if not > 0 {
+            return Ok(Answer::No(Error::new(
+                Code::WaitedFailed,
+                format!("{not} of {} jobs did not succeed", ended.len()),
+            )));
+        }
+        Ok(Answer::Nothing)
     }
 }

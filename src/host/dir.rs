@@ -100,6 +100,20 @@ pub fn write_durable(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_dir(folder)
 }
 
+/// Makes a fresh directory in the system's temporary place that only its owner may enter.
+pub fn temporary(name: &str) -> Result<std::path::PathBuf> {
+    let random: String = super::random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = std::env::temp_dir().join(format!("{name}-{random}"));
+    let what = || format!("cannot make '{}'", path.display());
+    DirBuilder::new().mode(0o700).create(&path).or_code(Code::StoreUnusable, what)?;
+    path.canonicalize().or_code(Code::StoreUnusable, what)
+}
+
+/// Removes a directory of ours with everything in it, never through a link.
+pub fn remove_tree(path: &Path) -> Result<()> {
+    std::fs::remove_dir_all(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))
+}
+
 /// The names in a directory that are UTF-8, as all of ours are; none when there is no directory.
 pub fn names(path: &Path) -> Result<Vec<String>> {
     let what = || format!("cannot list '{}'", path.display());

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod config;
 pub mod dir;
+pub mod growing;
 pub mod keep;
 pub mod keeper;
 pub mod lock;

@@ -2,7 +2,7 @@
 //! is no `/proc`; no other file knows sysinfo. It refuses to guess: what cannot be decided is `Unknown`, and a process
 //! that cannot be told apart from a stranger gets no signal.
 
-pub use super::setup::prepare;
+pub use super::setup::{own_user, prepare};
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;

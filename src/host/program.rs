@@ -97,7 +97,7 @@ mod tests {
     fn a_job_names_its_program_as_in_a_shell() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().to_str().unwrap();
-        std::fs::write(dir.path().join("plain"), "").unwrap();
+        fs::write(dir.path().join("plain"), "").unwrap();
         assert!(named("sh", "/", "/usr/bin:/bin").unwrap().ends_with("/sh"));
         assert_eq!(named("plain", "/", at).unwrap_err().code, Code::CannotExecute);
         assert_eq!(named("./plain", at, "").unwrap(), format!("{at}/./plain"));

@@ -81,6 +81,11 @@ pub(super) fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }
 
+/// The number of the user that we act as.
+pub fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The signals that ask a long-running command to end, as a count that it looks at between its steps.
 
 use crate::error::{Code, OrCode as _, Result};
+use rustix::process::Signal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,10 +15,15 @@ pub struct Signals {
 impl Signals {
     /// Listens to SIGTERM, SIGINT and SIGHUP from now on.
     pub fn listen() -> Result<Self> {
+        Self::listen_to(&[Signal::TERM, Signal::INT, Signal::HUP])
+    }
+
+    /// Listens to these from now on; they do not end this process any more.
+    pub fn listen_to(signals: &[Signal]) -> Result<Self> {
         let came = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&came))
-                .or_code(Code::Internal, || format!("cannot listen to signal {signal}"))?;
+        for signal in signals {
+            signal_hook::flag::register(signal.as_raw(), Arc::clone(&came))
+                .or_code(Code::Internal, || format!("cannot listen to signal {}", signal.as_raw()))?;
         }
         Ok(Self { came, count: 0 })
     }

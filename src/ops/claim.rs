@@ -39,9 +39,11 @@ impl Owner {
 
     /// The process with this number, told by its identity.
     pub fn process(pid: i32) -> Result<Self> {
-        let none = || Error::new(Code::Usage, format!("no process {pid}")).hint("give the shell's own number: --owner $$");
+        let none =
+            || Error::new(Code::Usage, format!("no process {pid}")).hint("give the shell's own number: --owner $$");
         let identity = Identity::of(pid)?.ok_or_else(none)?;
-        let identity = serde_json::to_string(&identity).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
+        let identity =
+            serde_json::to_string(&identity).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
         Ok(Self { identity, lock: String::new(), held: None })
     }
 
@@ -105,7 +107,7 @@ pub fn claim(
     let fields: Vec<&[u8]> = asked.iter().map(String::as_bytes).collect();
     let request = Request { op_id, digest: Digest::of("ares.claim.1", &fields) };
     let random = random::bytes()?;
-    let mut once = || {
+    let once = |store: &mut Store| {
         store.operate(clock::now(), "claim", &request, |ledger| {
             let (next, kept_back) = next(ledger, config, wanted, owner, random)?;
             let Some((job, handle)) = next else { return Err(nothing(kept_back)) };
@@ -116,13 +118,15 @@ pub fn claim(
             Ok(Done::new(handle.attempt.to_string(), Claimed { handle: handle.to_string(), job: handle.attempt.job }))
         })
     };
-    match once() {
+    match once(store) {
         Err(error) if error.code == Code::NothingToClaim => {
             // A dead owner may fill a group, or hold the only job: look who is alive, once, and try again.
             if super::reconcile::pass(store, false)?.changed == 0 {
                 return Ok(None);
             }
-            once().map(Some).or_else(|error| if error.code == Code::NothingToClaim { Ok(None) } else { Err(error) })
+            once(store)
+                .map(Some)
+                .or_else(|error| if error.code == Code::NothingToClaim { Ok(None) } else { Err(error) })
         }
         other => other.map(Some),
     }

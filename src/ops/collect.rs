@@ -2,13 +2,12 @@
 //! The runner and the reconciler use the same eyes.
 
 use crate::domain::outcome::{Cause, Report, Seen};
-use crate::error::{Code, OrCode as _, Result};
+use crate::error::Result;
 use crate::host::dir;
+use crate::host::growing::Growing;
 use crate::store::{Object, Settlement, Spool};
 use crate::worker::{Reader, Said};
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How much of standard error an adapter is shown.
 const STDERR_TAIL: u64 = 64 << 10;
@@ -16,33 +15,25 @@ const STDERR_TAIL: u64 = 64 << 10;
 /// Follows an attempt's standard output through its adapter.
 #[derive(Debug)]
 pub struct Follower {
-    path: PathBuf,
+    stdout: Growing,
     reader: Reader,
-    offset: u64,
 }
 
 impl Follower {
     /// Follows the attempt whose files are here.
     pub fn new(folder: &Path, reader: Reader) -> Self {
-        Self { path: folder.join("stdout"), reader, offset: 0 }
+        Self { stdout: Growing::new(&folder.join("stdout")), reader }
     }
 
     /// Reads what is new and gives what was said; memory stays small whatever the worker prints.
     pub fn follow(&mut self) -> Result<Vec<Said>> {
-        let what = || format!("cannot read '{}'", self.path.display());
-        let mut said = Vec::new();
-        let Ok(mut file) = File::open(&self.path) else { return Ok(said) };
-        file.seek(SeekFrom::Start(self.offset)).or_code(Code::StoreUnusable, what)?;
-        let mut block = [0; 16 << 10];
-        loop {
-            match file.read(&mut block).or_code(Code::StoreUnusable, what)? {
-                0 => return Ok(said),
-                n => {
-                    self.offset += n as u64;
-                    said.extend(self.reader.feed(&block[..n]));
-                }
-            }
-        }
+        let Self { stdout, reader } = self;
+        let mut all = Vec::new();
+        stdout.read(&mut |bytes| {
+            all.extend(reader.feed(bytes).into_iter().filter(|said| !matches!(said, Said::Event(_))));
+            Ok(true)
+        })?;
+        Ok(all)
     }
 
     /// Reads to the end and says what the attempt came to.
@@ -80,6 +71,11 @@ impl Evidence {
     /// What the worker is said to have done.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What was seen of its end.
+    pub fn seen(&self) -> Option<&Seen> {
+        self.seen.as_ref()
     }
 
     /// The settlement that names all of it.

@@ -50,7 +50,13 @@ pub enum Prepared {
 }
 
 /// Lays out the files of a claimed attempt and plans its call. Nothing of the worker runs.
-pub fn prepare(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId, resume: Option<&str>) -> Result<Prepared> {
+pub fn prepare(
+    store: &Store,
+    caller: &Caller,
+    job: &JobRow,
+    attempt: AttemptId,
+    resume: Option<&str>,
+) -> Result<Prepared> {
     let adapter = adapter_of(job)?;
     let plan = match adapter.plan(&job.spec, resume) {
         Ok(plan) => plan,
@@ -87,14 +93,16 @@ pub fn prepare(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId,
 
 /// The adapter that a job was frozen with.
 pub(super) fn adapter_of(job: &JobRow) -> Result<Adapter> {
-    let unknown = || Error::new(Code::UnknownWorker, format!("job {} needs the adapter '{}'", job.facts.id, job.spec.adapter));
+    let unknown =
+        || Error::new(Code::UnknownWorker, format!("job {} needs the adapter '{}'", job.facts.id, job.spec.adapter));
     Adapter::parse(&job.spec.adapter).ok_or_else(unknown)
 }
 
 /// The worker's complete environment: what is harmless, what was named, what the adapter sets, and who it is.
 fn environment(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId, plan: &Plan) -> Vec<(String, String)> {
     let named = |name: &str| job.spec.env.iter().any(|env| env == name);
-    let passes = |name: &str| worker::may_pass(name, named(name)) || (plan.pass.contains(&name) && worker::may_pass(name, true));
+    let passes =
+        |name: &str| worker::may_pass(name, named(name)) || (plan.pass.contains(&name) && worker::may_pass(name, true));
     let mut env: std::collections::BTreeMap<String, String> =
         caller.env.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     env.extend(plan.env.iter().cloned());
@@ -105,7 +113,8 @@ fn environment(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId,
 
 /// Commits the dispatch. When the commit's answer is unknown, the store is asked once whether it was applied.
 pub fn commit(store: &mut Store, job: &JobRow, handle: &Handle, keeper: &Keeper) -> Result<()> {
-    let identity = serde_json::to_string(keeper.identity()).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
+    let identity =
+        serde_json::to_string(keeper.identity()).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
     let binding = super::claim::binding(job, handle);
     let committed = store.write(clock::now(), |ledger| {
         let attempt = ledger.attempt(handle.attempt)?;
@@ -204,7 +213,9 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
     };
     let report = match (&seen, keeper::read_mark(&folder)?) {
         (Some(seen), _) => follower.finish(&folder, seen)?,
-        (None, keeper::Mark::Missing) => Report::void(Code::NeverStarted, "the keeper ended before it started the worker", false),
+        (None, keeper::Mark::Missing) => {
+            Report::void(Code::NeverStarted, "the keeper ended before it started the worker", false)
+        }
         (None, _) => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
     };
     Evidence::gather(&store.spool(), &folder, seen, report)

@@ -1,8 +1,11 @@
 //! One file per verb: its whole story, top to bottom. Never prints, knows no command line and no SQL.
 
+pub mod ask;
 pub mod claim;
 pub mod collect;
+pub mod demo;
 pub mod dispatch;
+pub mod fleet;
 pub mod init;
 pub mod reconcile;
 pub mod run;
@@ -11,6 +14,7 @@ pub mod show;
 pub mod stop;
 pub mod submit;
 pub mod wait;
+pub mod wrap;
 
 use crate::domain::id::AttemptId;
 use std::collections::BTreeMap;

@@ -72,7 +72,8 @@ pub fn pass(store: &mut Store, dry_run: bool) -> Result<Pass> {
 }
 
 fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
-    let found = |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
+    let found =
+        |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
     if owner_lives(store, attempt)? {
         return Ok(found(Became::Alive, "its owner is alive"));
     }
@@ -137,7 +138,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
         Life::Dead => {}
     }
-    if !keeper.same_boot()? {
+    if keeper.boot != Identity::own()?.boot {
         return ambiguous("the machine was started anew while it ran");
     }
     if let Some(seen) = keeper::read_exit(folder)? {
@@ -159,7 +160,9 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked().is_empty() => {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
-        Mark::AboutToStart | Mark::Started { .. } => ambiguous("owner and keeper are gone and left no record of the end"),
+        Mark::AboutToStart | Mark::Started { .. } => {
+            ambiguous("owner and keeper are gone and left no record of the end")
+        }
     }
 }
 
@@ -192,6 +195,11 @@ fn settle(
     Ok(state)
 }
 
+/// Every attempt that waits for a decision.
+pub fn uncertain(store: &Store) -> Result<Vec<Attempt>> {
+    store.read(|view| view.uncertain_attempts())
+}
+
 /// What a decision answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
@@ -202,7 +210,13 @@ pub struct Decided {
 }
 
 /// Decides an uncertain job. Running it again is refused while anything of the old attempt lives.
-pub fn decide(store: &mut Store, op_id: Option<String>, job: JobId, decision: Decision, because: &str) -> Result<Decided> {
+pub fn decide(
+    store: &mut Store,
+    op_id: Option<String>,
+    job: JobId,
+    decision: Decision,
+    because: &str,
+) -> Result<Decided> {
     let fields: [&[u8]; 3] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes()];
     let request = Request { op_id, digest: Digest::of("ares.decide.1", &fields) };
     if because.trim().is_empty() {

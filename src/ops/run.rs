@@ -13,7 +13,6 @@ use crate::error::{Code, Error, Result};
 use crate::fault;
 use crate::host::config::Config;
 use crate::host::keeper::{Keeper, Start};
-use crate::host::signals::Signals;
 use crate::host::{clock, dir, random};
 use crate::store::{Attempt, Done, JobRow, Ledger, Store, Wanted};
 use std::time::Duration;
@@ -101,7 +100,12 @@ pub fn run(
 }
 
 impl Runner<'_> {
-    fn carry_on(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut dyn FnMut(&Ended) -> Result<()>) -> Result<()> {
+    fn carry_on(
+        &mut self,
+        until: Until,
+        watch: &mut Watch<'_>,
+        told: &mut dyn FnMut(&Ended) -> Result<()>,
+    ) -> Result<()> {
         let mut next = self.claim_or_wait(until, watch)?;
         while let Some(claimed) = next.take() {
             if watch.signals.count() > 0 {
@@ -184,9 +188,13 @@ impl Runner<'_> {
     /// The worker's session that the job continues; `None` for a first turn.
     fn session_to_resume(&self, job: &JobRow) -> Result<Option<String>> {
         let session = self.store.read(|view| view.session(job.session))?;
-        let session = session.ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {} has lost its session", job.facts.id)))?;
+        let session = session
+            .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {} has lost its session", job.facts.id)))?;
         if session.broken {
-            return Err(Error::new(Code::SessionBroken, format!("session {} is broken: {}", session.name, session.reason)));
+            return Err(Error::new(
+                Code::SessionBroken,
+                format!("session {} is broken: {}", session.name, session.reason),
+            ));
         }
         match (job.spec.continues, session.worker_session) {
             (Some(_), Some(id)) => Ok(Some(id)),
@@ -231,7 +239,11 @@ impl Runner<'_> {
         let Self { store, config, wanted, owner, .. } = self;
         let both = store.write(clock::now(), |ledger| {
             let state = settle_one(ledger, attempt, evidence)?;
-            let next = if claim_too { ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))? } else { None };
+            let next = if claim_too {
+                ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))?
+            } else {
+                None
+            };
             let next = next.and_then(|(next, _)| next);
             if let Some((_, handle)) = &next {
                 ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
@@ -239,7 +251,9 @@ impl Runner<'_> {
             Ok((state, next.map(|(job, handle)| Next { job, handle })))
         });
         match both {
-            Err(error) if error.code == Code::CommitUnknown => self.settle_again(attempt, evidence).map(|state| (state, None)),
+            Err(error) if error.code == Code::CommitUnknown => {
+                self.settle_again(attempt, evidence).map(|state| (state, None))
+            }
             other => other,
         }
     }
@@ -318,7 +332,7 @@ impl Runner<'_> {
     }
 }
 
-fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
+pub(super) fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
     let state = ledger.settle(attempt, &evidence.settlement())?;
     ledger.record("settle", None, &Done::new(attempt.id.to_string(), ()))?;
     Ok(state)

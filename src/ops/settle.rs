@@ -73,7 +73,9 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
                 return Err(Error::new(Code::IllegalMove, format!("attempt {} was only reserved", attempt.id))
                     .hint("dispatch it with ares-permit consume, or settle it void"));
             }
-            (AttemptState::Running | AttemptState::Uncertain | AttemptState::Ended, _) => ledger.settle(&attempt, &end)?,
+            (AttemptState::Running | AttemptState::Uncertain | AttemptState::Ended, _) => {
+                ledger.settle(&attempt, &end)?
+            }
         };
         Ok(done(&attempt, state))
     });
@@ -106,8 +108,9 @@ fn report(say: &Say) -> Report {
 fn digest(say: &Say) -> Digest {
     let usage = serde_json::to_string(&say.usage).unwrap_or_default();
     let text = format!("{:?} {:?} {:?} {} {} {usage}", say.code, say.exit, say.signal, say.lasting, say.retry);
+    let handle = say.handle.to_string();
     let fields: [&[u8]; 5] = [
-        say.handle.to_string().as_bytes(),
+        handle.as_bytes(),
         say.outcome.word().as_bytes(),
         text.as_bytes(),
         say.because.as_bytes(),

@@ -4,11 +4,18 @@ use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::State;
 use crate::domain::spec::Dependency;
+use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
 use crate::host::dir;
-use crate::store::{Attempt, Finding, JobRow, Receipt, Resolution, SessionRow, Spent, Stop, Store};
-use std::io::{Read as _, Seek as _, SeekFrom};
+use crate::host::growing::Growing;
+use crate::store::{
+    Attempt, Filter, Finding, JobRow, ListBy, Operation, Receipt, Resolution, SessionRow, Spent, Stop, Store, View,
+};
+use crate::worker::{Reader, Said};
 use std::time::Duration;
+
+/// The longest pause between two looks at what grows.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A job with its surroundings.
 #[derive(Clone, Debug)]
@@ -92,10 +99,65 @@ pub fn job(store: &Store, id: JobId) -> Result<JobShown> {
     })
 }
 
+/// A job in a list: with its labels, its session and its latest attempt.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The job.
+    pub job: JobRow,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// Its session.
+    pub session: Option<SessionRow>,
+    /// Its latest attempt.
+    pub attempt: Option<Attempt>,
+}
+
+fn listed(view: &View<'_>, job: JobRow) -> Result<Listed> {
+    let latest = AttemptId { job: job.facts.id, n: job.facts.attempt };
+    Ok(Listed {
+        labels: view.labels(job.facts.id)?,
+        session: view.session(job.session)?,
+        attempt: if latest.n > 0 { Some(view.attempt(latest)?) } else { None },
+        job,
+    })
+}
+
+/// The jobs that the filter lets through, in this order.
+pub fn list(store: &Store, filter: &Filter, by: ListBy) -> Result<Vec<Listed>> {
+    store.read(|view| view.list(filter, by)?.into_iter().map(|job| listed(view, job)).collect())
+}
+
+/// How many jobs the filter lets through.
+pub fn count(store: &Store, filter: &Filter) -> Result<i64> {
+    store.read(|view| view.count(filter))
+}
+
+/// Jobs by number, as a list has them.
+pub fn these(store: &Store, jobs: &[JobId]) -> Result<Vec<Listed>> {
+    store.read(|view| jobs.iter().map(|job| listed(view, view.job(*job)?)).collect())
+}
+
+/// Jobs with this label that have not ended.
+pub fn active(store: &Store, label: &str) -> Result<Vec<JobId>> {
+    store.read(|view| view.active(label))
+}
+
+/// The log of operations, newest first.
+pub fn log(
+    store: &Store,
+    verb: Option<&str>,
+    subject: Option<&str>,
+    between: (Option<Time>, Option<Time>),
+    limit: i64,
+) -> Result<Vec<Operation>> {
+    store.read(|view| view.operations(verb, subject, between, limit))
+}
+
 /// A session by its name, or by the worker's own id.
 pub fn session(store: &Store, name: &str) -> Result<SessionShown> {
     store.read(|view| {
-        let session = view.session_named(name)?.ok_or_else(|| Error::new(Code::NotFound, format!("no session '{name}'")))?;
+        let session =
+            view.session_named(name)?.ok_or_else(|| Error::new(Code::NotFound, format!("no session '{name}'")))?;
         Ok(SessionShown { jobs: view.jobs_of_session(session.id)?, spent: view.spent_of_session(session.id)?, session })
     })
 }
@@ -128,38 +190,46 @@ pub fn content(store: &Store, id: AttemptId, stream: Stream) -> Result<Vec<u8>> 
     }
 }
 
-/// Hands on the content of an attempt as it grows, until the attempt has ended and all was handed on. `told` gets the
-/// pieces; nothing of the store is held while it writes them.
-pub fn follow(store: &Store, id: AttemptId, stream: Stream, told: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+/// The events that a worker printed, parsed by its adapter from its standard output.
+#[derive(Debug)]
+pub struct Events(Reader);
+
+impl Events {
+    /// Takes the next bytes of standard output and gives the events in them.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<serde_json::Value> {
+        let event = |said| if let Said::Event(event) = said { Some(event) } else { None };
+        self.0.feed(bytes).into_iter().filter_map(event).collect()
+    }
+}
+
+/// What reads the events of an attempt.
+pub fn events(store: &Store, id: AttemptId) -> Result<Events> {
+    let job = store.read(|view| view.job(id.job))?;
+    Ok(Events(super::dispatch::adapter_of(&job)?.reader(None)))
+}
+
+/// Hands on the content of an attempt as it grows, until the attempt has ended and all was handed on, or `told` says
+/// that nobody reads any more. Nothing of the store is held while it writes.
+pub fn follow(store: &Store, id: AttemptId, stream: Stream, told: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<()> {
     let name = if stream == Stream::Stderr { "stderr" } else { "stdout" };
-    let path = store.attempt_dir(id).join(name);
-    // The file stays readable through this descriptor when it is stored and its directory goes.
-    let mut file: Option<std::fs::File> = None;
-    let mut told_bytes = 0;
-    let (mut block, mut pause) = (vec![0; 64 << 10], Duration::from_millis(10));
+    let mut file = Growing::new(&store.attempt_dir(id).join(name));
+    let mut pause = Duration::from_millis(10);
     loop {
         let over = store.read(|view| view.attempt(id))?.ended_at.is_some();
-        file = file.or_else(|| std::fs::File::open(&path).ok());
-        if let Some(open) = &mut file {
-            while let Ok(n @ 1..) = open.read(&mut block) {
-                told(&block[..n])?;
-                told_bytes += n;
-                pause = Duration::from_millis(10);
-            }
+        let before = file.offset();
+        if !file.read(told)? {
+            return Ok(());
         }
         if over {
-            // What was cut or never seen as a file is handed on from the record.
+            // What was settled before its file was opened is handed on from the record.
             let stored = content(store, id, stream)?;
-            return if stored.len() > told_bytes { told(&stored[told_bytes..]) } else { Ok(()) };
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(100));
-        if let Some(open) = &mut file {
-            // A file that was cut at its bound is shorter than what was read.
-            let position = open.stream_position().unwrap_or(0);
-            if open.metadata().is_ok_and(|meta| meta.len() < position) {
-                let _seek = open.seek(SeekFrom::End(0));
+            let told_bytes = usize::try_from(file.offset()).unwrap_or(usize::MAX);
+            if stored.len() > told_bytes {
+                told(&stored[told_bytes..])?;
             }
+            return Ok(());
         }
+        pause = if file.offset() > before { Duration::from_millis(10) } else { (pause * 2).min(PAUSE) };
+        std::thread::sleep(pause);
     }
 }

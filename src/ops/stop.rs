@@ -57,10 +57,9 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
     })?;
     for job in stopped.iter().filter(|stopped| stopped.state == State::Running.word()) {
         let attempt = store.read(|view| Ok(AttemptId { job: job.job, n: view.job(job.job)?.facts.attempt }))?;
-        match keeper::ask_stop(&store.attempt_dir(attempt), order.hard) {
+        if let Err(error) = keeper::ask_stop(&store.attempt_dir(attempt), order.hard) {
             // The attempt has ended in between, or a script owns it.
-            Err(error) => tracing::debug!(%error, "the worker was not told"),
-            Ok(()) => {}
+            tracing::debug!(%error, "the worker was not told");
         }
     }
     Ok(stopped)

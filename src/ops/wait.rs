@@ -16,7 +16,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
 /// Waits until all of these jobs, or one of them, have ended or are uncertain. Gives them all as they then are.
-pub fn wait(store: &mut Store, jobs: &[JobId], any: bool, timeout: Option<Duration>, signals: &mut Signals) -> Result<Vec<JobRow>> {
+pub fn wait(
+    store: &mut Store,
+    jobs: &[JobId],
+    any: bool,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+) -> Result<Vec<JobRow>> {
     let began = clock::mark();
     let (mut pause, mut seen, mut looked) = (Duration::from_millis(5), None, None::<clock::Mark>);
     loop {

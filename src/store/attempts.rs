@@ -160,15 +160,21 @@ impl View<'_> {
 
 impl Ledger<'_> {
     /// Claims a queued job under its next N; gives the handle.
-    pub fn claim(&mut self, job: Job<at::Queued>, session: i64, model: Option<&str>, claim: &Claim<'_>) -> Result<Handle> {
+    pub fn claim(
+        &mut self,
+        job: Job<at::Queued>,
+        session: i64,
+        model: Option<&str>,
+        claim: &Claim<'_>,
+    ) -> Result<Handle> {
         let step = job.claim();
         let handle = Handle::new(step.attempt(), claim.random);
-        let sql = "INSERT INTO attempts (job, n, session, state, nonce_digest, owner, owner_lock, claimed_at, model_asked)
+        let sql =
+            "INSERT INTO attempts (job, n, session, state, nonce_digest, owner, owner_lock, claimed_at, model_asked)
                    VALUES (?1, ?2, ?3, 'claimed', ?4, ?5, ?6, ?7, ?8)";
         let id = step.attempt();
         let digest = handle.nonce_digest();
-        let row =
-            params![id.job.0, id.n, session, digest.bytes(), claim.owner, claim.owner_lock, self.now.0, model];
+        let row = params![id.job.0, id.n, session, digest.bytes(), claim.owner, claim.owner_lock, self.now.0, model];
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("claim the job")?;
         self.apply(&step)?;
         Ok(handle)
@@ -215,7 +221,12 @@ impl Ledger<'_> {
                    WHERE job = ?1 AND n = ?2 AND state = 'claimed'";
         self.one_attempt(id, sql, params![id.job.0, id.n, code.name(), detail, self.now.0])?;
         self.apply(step)?;
-        self.event(&id.to_string(), "attempt.settled", Some(id.job), &event_body(step.to(), Outcome::Void, Some(code.name())))?;
+        self.event(
+            &id.to_string(),
+            "attempt.settled",
+            Some(id.job),
+            &event_body(step.to(), Outcome::Void, Some(code.name())),
+        )?;
         Ok(step.to())
     }
 
@@ -279,7 +290,8 @@ impl Ledger<'_> {
         self.one_attempt(id, sql, row)?;
         let text = |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
         let facts = [code.unwrap_or(""), seen.as_deref().unwrap_or(""), &text(result), &text(stdout), &text(stderr)];
-        let permit = attempt.permit.ok_or_else(|| Error::new(Code::StoreDamaged, format!("attempt {id} has no permit")))?;
+        let permit =
+            attempt.permit.ok_or_else(|| Error::new(Code::StoreDamaged, format!("attempt {id} has no permit")))?;
         self.settle_permit(id, permit, outcome, &facts)
     }
 
@@ -313,7 +325,9 @@ impl Ledger<'_> {
         let job = self.job(id.job)?;
         let tries_left = job.facts.tries < job.facts.max_tries && !report.broken;
         let choice = job.spec.if_uncertain;
-        Ok(choice.decision(tries_left).map(|decision| (decision, format!("submitted with --if-uncertain {}", choice.word()))))
+        Ok(choice
+            .decision(tries_left)
+            .map(|decision| (decision, format!("submitted with --if-uncertain {}", choice.word()))))
     }
 
     /// Resolves an uncertain attempt by a decision that is written beside it. Gives the job's state.

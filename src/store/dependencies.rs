@@ -89,8 +89,12 @@ impl Ledger<'_> {
                 match self.verdict(next)? {
                     Verdict::Wait => {}
                     Verdict::Run => {
-                        let sql = "UPDATE jobs SET hold = '' WHERE id = ?1 AND state = 'queued' AND hold = 'dependency'";
-                        self.connection.prepare_cached(sql).and_then(|mut s| s.execute([next.0])).sql("release a job")?;
+                        let sql =
+                            "UPDATE jobs SET hold = '' WHERE id = ?1 AND state = 'queued' AND hold = 'dependency'";
+                        self.connection
+                            .prepare_cached(sql)
+                            .and_then(|mut s| s.execute([next.0]))
+                            .sql("release a job")?;
                     }
                     Verdict::Cancel => {
                         if let Now::Queued(queued) = self.job_now(next)? {

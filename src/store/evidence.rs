@@ -80,7 +80,13 @@ impl Ledger<'_> {
     }
 
     /// Records the outcome of a consumed permit, with its receipt.
-    pub(super) fn settle_permit(&mut self, attempt: AttemptId, permit: i64, outcome: Outcome, facts: &[&str]) -> Result<()> {
+    pub(super) fn settle_permit(
+        &mut self,
+        attempt: AttemptId,
+        permit: i64,
+        outcome: Outcome,
+        facts: &[&str],
+    ) -> Result<()> {
         let sql = "UPDATE permits SET state = 'settled', outcome = ?2, settled_at = ?3, duration_ms = ?3 - consumed_at
                    WHERE id = ?1 AND state = 'consumed'";
         let row = params![permit, outcome.word(), self.now.0];
@@ -127,7 +133,13 @@ impl Ledger<'_> {
     }
 
     /// Writes a decision beside an uncertain attempt; the first one wins.
-    pub(super) fn insert_resolution(&mut self, attempt: AttemptId, decision: Decision, by: &str, because: &str) -> Result<()> {
+    pub(super) fn insert_resolution(
+        &mut self,
+        attempt: AttemptId,
+        decision: Decision,
+        by: &str,
+        because: &str,
+    ) -> Result<()> {
         if let Some(first) = self.resolution(attempt)? {
             let said = format!("{attempt} was decided '{}' because: {}", first.decision, first.because);
             return Err(Error::new(Code::AlreadyDecided, said));
@@ -152,12 +164,7 @@ impl View<'_> {
         let sql = "SELECT decision, by, because, at FROM resolutions WHERE kind = 'attempt' AND subject = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("read the decision")?;
         let read = |row: &rusqlite::Row<'_>| {
-            Ok(Resolution {
-                decision: row.get(0)?,
-                by: row.get(1)?,
-                because: row.get(2)?,
-                at: Time(row.get(3)?),
-            })
+            Ok(Resolution { decision: row.get(0)?, by: row.get(1)?, because: row.get(2)?, at: Time(row.get(3)?) })
         };
         statement.query_row([attempt.to_string()], read).optional().sql("read the decision")
     }

@@ -8,8 +8,7 @@ use crate::domain::moves::Word as _;
 use crate::domain::spec::{IfUncertain, Limits, Spec};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
-use rusqlite::types::Value;
-use rusqlite::{OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 /// A job to be queued.
 #[derive(Debug)]
@@ -47,7 +46,8 @@ pub struct JobRow {
     pub ended_at: Option<Time>,
 }
 
-const COLUMNS: &str = "j.id, j.state, j.hold, j.due, j.attempt, j.tries, j.max_tries, j.release_count, j.retry_delay_ms,
+pub(super) const COLUMNS: &str =
+    "j.id, j.state, j.hold, j.due, j.attempt, j.tries, j.max_tries, j.release_count, j.retry_delay_ms,
   j.worker, j.adapter, j.model, j.program, j.argv, j.options, j.prompt, j.dir, j.env, j.limits, j.if_uncertain,
   j.\"group\", j.width, j.priority, j.not_before, j.continues, j.config_digest, j.spec_digest, j.session,
   j.submitted_by, j.submitted_at, j.ended_at";
@@ -72,11 +72,10 @@ fn facts(row: &Row<'_>) -> rusqlite::Result<Facts> {
     })
 }
 
-fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+pub(super) fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let facts = facts(row)?;
     let text = |name: &str| row.get::<_, String>(name);
-    let no_limits =
-        Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0 };
+    let no_limits = Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0 };
     let spec = Spec {
         worker: text("worker")?,
         adapter: text("adapter")?,
@@ -112,19 +111,6 @@ fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         submitted_at: Time(row.get("submitted_at")?),
         ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Time),
     })
-}
-
-/// Which jobs a claimer wants.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Only this job.
-    pub job: Option<JobId>,
-    /// Only jobs with this label.
-    pub label: Option<String>,
-    /// Only jobs of this group.
-    pub group: Option<String>,
-    /// Only jobs of this worker.
-    pub worker: Option<String>,
 }
 
 impl Ledger<'_> {
@@ -231,23 +217,18 @@ impl Ledger<'_> {
         Err(Error::new(Code::Conflict, format!("job {} is not {} any more", before.id, step.from().word())))
     }
 
-    /// Offers those whose time has come.
-    pub fn wake_due(&mut self) -> Result<()> {
-        let sql = "UPDATE jobs SET due = 0 WHERE state = 'queued' AND due > 0 AND due <= ?1";
-        self.connection.prepare_cached(sql).and_then(|mut s| s.execute([self.now.0])).sql("wake jobs").map(drop)
-    }
-
     /// Makes a held job available again, as an operator's or a resolution's act.
     pub fn unhold(&mut self, job: JobId) -> Result<bool> {
-        let sql = "UPDATE jobs SET hold = '', release_count = 0 WHERE id = ?1 AND state = 'queued' AND hold = 'releases'";
+        let sql =
+            "UPDATE jobs SET hold = '', release_count = 0 WHERE id = ?1 AND state = 'queued' AND hold = 'releases'";
         let changed = self.connection.execute(sql, [job.0]).sql("release the job")?;
         Ok(changed == 1)
     }
 }
 
 /// JSON text of the few things that are stored as such.
-mod erased {
-    pub(super) trait Json {
+pub(super) mod erased {
+    pub(in crate::store) trait Json {
         fn json(&self) -> String;
     }
     impl<T: serde::Serialize> Json for T {
@@ -288,83 +269,10 @@ impl View<'_> {
         let sql = "SELECT j.id FROM labels l JOIN jobs j ON j.id = l.job WHERE l.label = ?1 AND j.ended_at IS NULL
                    ORDER BY j.id";
         let mut statement = self.connection.prepare_cached(sql).sql("look for active jobs")?;
-        statement.query_map([label], |row| row.get(0).map(JobId)).and_then(Iterator::collect).sql("look for active jobs")
-    }
-
-    /// The next job that may run now, by priority and then by age, over all groups that are not full. `width` gives a
-    /// group's width where the configuration has one. Says also whether a full group kept some job back.
-    pub fn next_ready(&self, wanted: &Wanted, width: impl Fn(&str) -> Option<i64>) -> Result<(Option<JobId>, bool)> {
-        let (mut best, mut kept_back): (Option<(i64, JobId)>, bool) = (None, false);
-        let mut group = match &wanted.group {
-            Some(only) => Some(only.clone()),
-            None => self.group_after(None)?,
-        };
-        while let Some(name) = group {
-            if let Some((priority, job, own_width)) = self.best_of_group(&name, wanted)? {
-                let limit = width(&name).unwrap_or(own_width);
-                if !name.is_empty() && self.filled(&name)? >= limit {
-                    kept_back = true;
-                } else if best.is_none_or(|(p, j)| (priority, std::cmp::Reverse(job)) > (p, std::cmp::Reverse(j))) {
-                    best = Some((priority, job));
-                }
-            }
-            group = if wanted.group.is_some() { None } else { self.group_after(Some(&name))? };
-        }
-        Ok((best.map(|(_, job)| job), kept_back))
-    }
-
-    /// Groups that have something ready, one after the other, each found by one step into the index.
-    fn group_after(&self, name: Option<&str>) -> Result<Option<String>> {
-        let ready = "state = 'queued' AND hold = '' AND due = 0";
-        let sql = match name {
-            None => format!("SELECT \"group\" FROM jobs WHERE {ready} ORDER BY \"group\" LIMIT 1"),
-            Some(_) => format!("SELECT \"group\" FROM jobs WHERE {ready} AND \"group\" > ?1 ORDER BY \"group\" LIMIT 1"),
-        };
-        let mut statement = self.connection.prepare_cached(&sql).sql("look at the queue")?;
-        statement.query_row(params_from_iter(name), |row| row.get(0)).optional().sql("look at the queue")
-    }
-
-    fn best_of_group(&self, group: &str, wanted: &Wanted) -> Result<Option<(i64, JobId, i64)>> {
-        let mut sql = String::from(
-            "SELECT j.priority, j.id, j.width FROM jobs j WHERE j.state = 'queued' AND j.hold = '' AND j.due = 0
-             AND j.\"group\" = ?1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.session = j.session AND a.state <> 'ended')",
-        );
-        let mut values = vec![Value::from(group.to_owned())];
-        if let Some(job) = wanted.job {
-            values.push(job.0.into());
-            sql.push_str(&format!(" AND j.id = ?{}", values.len()));
-        }
-        if let Some(label) = &wanted.label {
-            values.push(label.clone().into());
-            sql.push_str(&format!(
-                " AND EXISTS (SELECT 1 FROM labels l WHERE l.label = ?{} AND l.job = j.id)",
-                values.len()
-            ));
-        }
-        if let Some(worker) = &wanted.worker {
-            values.push(worker.clone().into());
-            sql.push_str(&format!(" AND j.worker = ?{}", values.len()));
-        }
-        sql.push_str(" ORDER BY j.priority DESC, j.id LIMIT 1");
-        let mut statement = self.connection.prepare_cached(&sql).sql("look at the queue")?;
-        let read = |row: &Row<'_>| Ok((row.get(0)?, JobId(row.get(1)?), row.get(2)?));
-        statement.query_row(params_from_iter(values), read).optional().sql("look at the queue")
-    }
-
-    /// How many of a group are claimed or running: a worker that outlives its owner keeps its place.
-    fn filled(&self, group: &str) -> Result<i64> {
-        let sql = "SELECT count(*) FROM jobs WHERE state IN ('claimed', 'running') AND \"group\" = ?1";
-        let mut statement = self.connection.prepare_cached(sql).sql("count a group")?;
-        statement.query_row([group], |row| row.get(0)).sql("count a group")
-    }
-
-    /// When the next job comes due that waits for its time only; and the next of those that wait for another try.
-    pub fn next_due(&self) -> Result<(Option<Time>, Option<Time>)> {
-        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs WHERE state = 'queued' AND due > 0";
-        let mut statement = self.connection.prepare_cached(sql).sql("look at the queue")?;
-        let read = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
-        let (any, retry) = statement.query_row([], read).sql("look at the queue")?;
-        Ok((any.map(Time), retry.map(Time)))
+        statement
+            .query_map([label], |row| row.get(0).map(JobId))
+            .and_then(Iterator::collect)
+            .sql("look for active jobs")
     }
 
     /// How many jobs are in this state.
@@ -377,105 +285,4 @@ impl View<'_> {
 
 fn missing(job: JobId) -> Error {
     Error::new(Code::NotFound, format!("no job {job}"))
-}
-
-/// Which jobs to list.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// In one of these states; in any when empty.
-    pub states: Vec<State>,
-    /// With this label.
-    pub label: Option<String>,
-    /// Of this worker.
-    pub worker: Option<String>,
-    /// Of this group.
-    pub group: Option<String>,
-    /// Submitted at or after this.
-    pub since: Option<Time>,
-    /// Submitted before this.
-    pub until: Option<Time>,
-    /// Only those after this one in the order asked for.
-    pub after: Option<JobId>,
-    /// At most so many.
-    pub limit: Option<i64>,
-}
-
-/// The order of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListBy {
-    /// Oldest first.
-    Id,
-    /// Newest first.
-    IdDown,
-    /// First ended first; jobs that have not ended are left out.
-    Ended,
-    /// Last ended first; jobs that have not ended are left out.
-    EndedDown,
-    /// As they would be claimed.
-    Priority,
-}
-
-impl Filter {
-    fn sql(&self, select: &str, by: ListBy) -> (String, Vec<Value>) {
-        let mut sql = format!("SELECT {select} FROM jobs j WHERE true");
-        let mut values: Vec<Value> = Vec::new();
-        let mut and = |clause: &str, value: Value| {
-            values.push(value);
-            sql.push_str(" AND ");
-            sql.push_str(&clause.replace('?', &format!("?{}", values.len())));
-        };
-        let mut text = |clause: &str, value: &Option<String>| {
-            if let Some(value) = value {
-                and(clause, value.clone().into());
-            }
-        };
-        text("j.worker = ?", &self.worker);
-        text("j.\"group\" = ?", &self.group);
-        text("EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.job = j.id)", &self.label);
-        if !self.states.is_empty() {
-            let words: Vec<&str> = self.states.iter().map(|state| state.word()).collect();
-            and("j.state IN (SELECT value FROM json_each(?))", erased::Json::json(&words).into());
-        }
-        for (clause, time) in [("j.submitted_at >= ?", self.since), ("j.submitted_at < ?", self.until)] {
-            if let Some(time) = time {
-                and(clause, time.0.into());
-            }
-        }
-        if let Some(after) = self.after {
-            let clause = match by {
-                ListBy::Id => "j.id > ?",
-                ListBy::IdDown => "j.id < ?",
-                ListBy::Ended => "(j.ended_at, j.id) > (SELECT ended_at, id FROM jobs WHERE id = ?)",
-                ListBy::EndedDown => "(j.ended_at, j.id) < (SELECT ended_at, id FROM jobs WHERE id = ?)",
-                ListBy::Priority => "(-j.priority, j.id) > (SELECT -priority, id FROM jobs WHERE id = ?)",
-            };
-            and(clause, after.0.into());
-        }
-        (sql, values)
-    }
-}
-
-impl View<'_> {
-    /// The jobs that the filter lets through, in this order.
-    pub fn list(&self, filter: &Filter, by: ListBy) -> Result<Vec<JobRow>> {
-        let (mut sql, mut values) = filter.sql(COLUMNS, by);
-        sql.push_str(match by {
-            ListBy::Id => " ORDER BY j.id",
-            ListBy::IdDown => " ORDER BY j.id DESC",
-            ListBy::Ended => " AND j.ended_at IS NOT NULL ORDER BY j.ended_at, j.id",
-            ListBy::EndedDown => " AND j.ended_at IS NOT NULL ORDER BY j.ended_at DESC, j.id DESC",
-            ListBy::Priority => " ORDER BY -j.priority, j.id",
-        });
-        values.push(filter.limit.unwrap_or(-1).into());
-        sql.push_str(&format!(" LIMIT ?{}", values.len()));
-        let mut statement = self.connection.prepare_cached(&sql).sql("list jobs")?;
-        statement.query_map(params_from_iter(values), job_row).and_then(Iterator::collect).sql("list jobs")
-    }
-
-    /// How many jobs the filter lets through.
-    pub fn count(&self, filter: &Filter) -> Result<i64> {
-        let (sql, values) = filter.sql("count(*)", ListBy::Id);
-        let mut statement = self.connection.prepare_cached(&sql).sql("count jobs")?;
-        statement.query_row(params_from_iter(values), |row| row.get(0)).sql("count jobs")
-    }
 }

@@ -8,20 +8,24 @@ mod attempts;
 mod dependencies;
 mod evidence;
 mod jobs;
+mod list;
 mod objects;
 mod open;
 mod operations;
 mod place;
+mod queue;
 mod sessions;
 mod stops;
 
 pub use attempts::{Attempt, Claim, Settlement};
 pub use evidence::{Finding, Receipt, Resolution};
-pub use jobs::{Filter, JobRow, ListBy, NewJob, Wanted};
-pub use open::{create, upgrade};
+pub use jobs::{JobRow, NewJob};
+pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
+pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Request};
 pub use place::{adopt, find};
+pub use queue::Wanted;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
 
@@ -143,8 +147,7 @@ impl Store {
     pub fn write<T>(&mut self, now: Time, body: impl FnOnce(&mut Ledger<'_>) -> Result<T>) -> Result<T> {
         let _order = lock::lock(&self.root.join("locks/write.lock"), self.wait)?;
         self.check_not_replaced()?;
-        let tx =
-            Transaction::new(&mut self.connection, TransactionBehavior::Immediate).sql("begin the transaction")?;
+        let tx = Transaction::new(&mut self.connection, TransactionBehavior::Immediate).sql("begin the transaction")?;
         fault::point("store.began");
         let view = View { connection: &tx, root: &self.root };
         let answer = body(&mut Ledger { view, now, by: &self.by })?;
@@ -183,7 +186,10 @@ impl Store {
         if (meta.dev(), meta.ino()) == self.file {
             return Ok(());
         }
-        Err(Error::new(Code::StoreReplaced, format!("'{}' is another file than the one that was opened", path.display())))
+        Err(Error::new(
+            Code::StoreReplaced,
+            format!("'{}' is another file than the one that was opened", path.display()),
+        ))
     }
 }
 

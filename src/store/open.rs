@@ -47,7 +47,10 @@ impl Store {
         // An absolute path cannot be read as a URI, so no name can switch locking off or open memory instead.
         debug_assert!(root.is_absolute());
         let path = root.join("ares.db");
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | more;
         let what = format!("open '{}'", path.display());
         let mut connection = Connection::open_with_flags(&path, flags).sql(&what)?;
         connection.busy_timeout(BUSY).sql(&what)?;
@@ -65,7 +68,8 @@ impl Store {
             connection.wal_hook(Some(count))
         };
         settings().sql(&what)?;
-        let meta = std::fs::metadata(&path).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
+        let meta =
+            std::fs::metadata(&path).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
         let by = format!("{}:{}", rustix::process::geteuid().as_raw(), std::process::id());
         Ok(Self { connection, frames, root: root.to_owned(), file: (meta.dev(), meta.ino()), wait, by })
     }
@@ -95,13 +99,17 @@ impl Store {
         match self.pragma::<i64>("application_id")? {
             APPLICATION_ID => {}
             0 => {
-                return Err(Error::new(Code::NoStore, format!("'{shown}' was never finished")).hint("run ares init again"));
+                return Err(
+                    Error::new(Code::NoStore, format!("'{shown}' was never finished")).hint("run ares init again")
+                );
             }
             _ => return Err(Error::new(Code::StoreDamaged, format!("'{shown}' is not a store of ares"))),
         }
         match self.pragma::<i64>("user_version")? {
             VERSION => self.check_settings(),
-            old if old < VERSION => Err(Error::new(Code::SchemaOld, format!("'{shown}' has version {old}, this ares {VERSION}"))),
+            old if old < VERSION => {
+                Err(Error::new(Code::SchemaOld, format!("'{shown}' has version {old}, this ares {VERSION}")))
+            }
             new => Err(Error::new(Code::SchemaNew, format!("'{shown}' has version {new}, this ares {VERSION}"))),
         }
     }
@@ -110,9 +118,10 @@ impl Store {
 /// Refuses a file system on which locks or shared memory do not hold.
 fn check_file_system(root: &Path) -> Result<()> {
     match dir::file_system(root)? {
-        Some(name) if !root.join("unsafe-fs").exists() => {
-            Err(Error::new(Code::StoreNetwork, format!("'{}' lies on {name}, where locks may not hold", root.display())))
-        }
+        Some(name) if !root.join("unsafe-fs").exists() => Err(Error::new(
+            Code::StoreNetwork,
+            format!("'{}' lies on {name}, where locks may not hold", root.display()),
+        )),
         _ => Ok(()),
     }
 }
@@ -128,7 +137,8 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
         dir::private_dir(&root.join(folder))?;
     }
     if unsafe_fs {
-        std::fs::write(root.join("unsafe-fs"), "").or_code(Code::StoreUnusable, || format!("cannot write in '{}'", root.display()))?;
+        std::fs::write(root.join("unsafe-fs"), "")
+            .or_code(Code::StoreUnusable, || format!("cannot write in '{}'", root.display()))?;
     }
     check_file_system(root)?;
     check_locks_hold(root)?;
@@ -151,7 +161,10 @@ fn check_locks_hold(root: &Path) -> Result<()> {
     let both = held.is_some() && lock::try_lock(&path)?.is_some();
     std::fs::remove_file(&path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))?;
     if both {
-        return Err(Error::new(Code::StoreNetwork, format!("two processes may lock the same file in '{}'", root.display())));
+        return Err(Error::new(
+            Code::StoreNetwork,
+            format!("two processes may lock the same file in '{}'", root.display()),
+        ));
     }
     Ok(())
 }

@@ -97,14 +97,19 @@ impl Ledger<'_> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, String>(2)?))
         };
-        let Some((first_verb, digest, answer)) = statement.query_row([op_id], read).optional().sql("look for the operation")?
+        let Some((first_verb, digest, answer)) =
+            statement.query_row([op_id], read).optional().sql("look for the operation")?
         else {
             return Ok(None);
         };
         if first_verb != verb || digest != request.digest.bytes() {
-            return Err(Error::new(Code::OperationConflict, format!("operation '{op_id}' was another request ({first_verb})")));
+            return Err(Error::new(
+                Code::OperationConflict,
+                format!("operation '{op_id}' was another request ({first_verb})"),
+            ));
         }
-        let bad = |error| Error::new(Code::StoreDamaged, format!("the answer of operation '{op_id}' does not read: {error}"));
+        let bad =
+            |error| Error::new(Code::StoreDamaged, format!("the answer of operation '{op_id}' does not read: {error}"));
         serde_json::from_str(&answer).map(Some).map_err(bad)
     }
 }

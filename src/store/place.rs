@@ -43,7 +43,8 @@ pub(super) fn check_owner(root: &Path) -> Result<()> {
 
 /// What a store remembers of the place where it was made.
 pub(super) fn here(root: &Path) -> Result<String> {
-    let meta = std::fs::metadata(root).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", root.display()))?;
+    let meta =
+        std::fs::metadata(root).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", root.display()))?;
     // A machine without an id has none to compare; the inode and the owner still count.
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     Ok(format!("inode={} owner={} machine={}", meta.ino(), meta.uid(), machine.trim()))

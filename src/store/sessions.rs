@@ -46,7 +46,8 @@ pub struct Spent {
 impl Ledger<'_> {
     /// A new session of this worker.
     pub fn insert_session(&mut self, worker: &str, credential_home: &str) -> Result<i64> {
-        let sql = "INSERT INTO sessions (name, worker, credential_home) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+        let sql =
+            "INSERT INTO sessions (name, worker, credential_home) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
         loop {
             // Six hex digits repeat now and then within a second of a large batch.
             let name = own_id(self.now, crate::host::random::bytes()?);
@@ -76,7 +77,8 @@ impl Ledger<'_> {
 
     /// Records who started this session; the first parent wins.
     pub fn insert_edge(&mut self, child: i64, parent: i64, attempt: AttemptId) -> Result<()> {
-        let sql = "INSERT INTO edges (child, parent, parent_job, parent_attempt, started_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        let sql =
+            "INSERT INTO edges (child, parent, parent_job, parent_attempt, started_at) VALUES (?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO NOTHING";
         let row = params![child, parent, attempt.job.0, attempt.n, self.now.0];
         self.connection.execute(sql, row).sql("write an edge").map(drop)
@@ -87,7 +89,8 @@ impl Ledger<'_> {
         let before = if usage.cumulative { self.spent_of_session(session)? } else { Spent::default() };
         let rest = |total: i64, before: i64| (total - before).max(0);
         let cost = usage.cost_nano.map(|cost| rest(cost, before.cost.unwrap_or(0)));
-        let sql = "INSERT INTO runs (session, turn, job, attempt_n, model, input, cached, output, reasoning, calls, cost, at)
+        let sql =
+            "INSERT INTO runs (session, turn, job, attempt_n, model, input, cached, output, reasoning, calls, cost, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING";
         let row = params![
             session,

@@ -1,8 +1,11 @@
 //! All tests that run the commands or read the source, as one binary. Run with `ARES_BLESS=1`, those that compare
 //! with a checked-in file rewrite it; `git diff` is then the review.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
+
 mod cmd;
 mod harness;
 mod host;
 mod laws;
 mod sessions;
+mod worker;

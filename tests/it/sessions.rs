@@ -130,18 +130,12 @@ fn written_sessions_are_true() {
     no_complaints(&complaints);
 }
 
-/// Whether the operations are there, so that the README and the examples of the manual can run.
-const WIRED: bool = false; // WIRE: make it true
-
 #[test]
 fn the_session_of_the_readme_is_true() {
     let readme = text("README.md");
     let (before, rest) = readme.split_once(FENCE).expect("a session in the README");
     let (session, after) = rest.split_once("```\n").expect("its end");
     assert!(!parse(session).is_empty());
-    if !WIRED {
-        return;
-    }
     let (complaints, better) = check("README.md", session);
     if !complaints.is_empty() && blessing() {
         let text = format!("{before}{FENCE}{better}```\n{after}");
@@ -156,9 +150,7 @@ fn the_examples_of_the_manual_are_true() {
     for command in COMMANDS {
         let steps = parse(command.examples);
         assert!(steps.iter().any(|step| step.command.contains(command.name)), "{}: no example", command.name);
-        if WIRED || command.name == "ares" {
-            complaints.extend(check(command.name, command.examples).0);
-        }
+        complaints.extend(check(command.name, command.examples).0);
     }
     no_complaints(&complaints);
 }

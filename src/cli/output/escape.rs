@@ -31,6 +31,14 @@ pub fn field(bytes: &[u8]) -> String {
     escape(bytes, true)
 }
 
+/// Output of a worker for a terminal: its lines and tabs stay, everything else that a terminal would act on is escaped.
+pub fn text(bytes: &[u8]) -> String {
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.split(|byte| *byte == b'\t').map(|part| escape(part, false)).collect::<Vec<_>>().join("\t"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A message for people: as [`field`], but a backslash stays as it is.
 pub fn message(text: &str) -> String {
     escape(text.as_bytes(), false)

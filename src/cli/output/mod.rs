@@ -27,6 +27,8 @@ pub enum Answer {
     },
     /// What was made: only the first field of each record is printed, and never under a header.
     Id(Vec<Row>),
+    /// One thing with all its fields, a line each: name and value.
+    Record(Row),
     /// Stored bytes as they are, in every mode.
     Raw(Vec<u8>),
     /// Nothing to say.
@@ -103,6 +105,7 @@ impl Printer {
             Answer::Rows { columns, rows } => self.rows(columns, rows),
             Answer::Id(rows) => rows.iter().for_each(|row| self.id(row)),
             Answer::Raw(bytes) => self.write(bytes),
+            Answer::Record(row) => self.fields(row),
             Answer::Nothing | Answer::No(_) | Answer::Status(_) => {}
         }
     }
@@ -130,6 +133,23 @@ impl Printer {
         table.fit(rows, look);
         self.write(table.lines(rows, look).as_bytes());
         self.table = Some(table);
+    }
+
+    fn fields(&mut self, row: &Row) {
+        let end = match &self.mode {
+            Mode::Json | Mode::Format(..) => return self.record(std::iter::empty(), row),
+            Mode::Table(look) => {
+                let text = table::fields(row, *look);
+                return self.write(text.as_bytes());
+            }
+            Mode::Lines => b'\n',
+            Mode::Nul => b'\0',
+        };
+        for (name, value) in row.fields() {
+            let value = value.bytes();
+            let value = if end == b'\0' { value } else { escape::field(&value).into_bytes() };
+            self.write(&[name.as_bytes(), b"\t", &value, &[end]].concat());
+        }
     }
 
     fn id(&mut self, row: &Row) {

@@ -1,6 +1,7 @@
 //! Aligned columns for a terminal. A table changes how records look, never which fields are there: cells too long for
 //! the terminal are cut with a visible mark, and no column is left out.
 
+use super::escape;
 use super::value::{Row, Value};
 
 /// A cell is not cut below this width to make a table fit; a table that still does not fit is wider than the terminal.
@@ -77,6 +78,56 @@ impl Table {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+}
+
+/// One record with all its fields, a line each. Fields without a value are left out here, for people; a list of records
+/// has one indented line for each.
+pub fn fields(row: &Row, look: Look) -> String {
+    let shown: Vec<_> = row.fields().iter().filter(|(_, value)| !is_empty(value)).collect();
+    let width = shown.iter().map(|(name, _)| wide(name)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, value) in shown {
+        let pad = " ".repeat(width - wide(name));
+        if let Value::Json(serde_json::Value::Array(items)) = value
+            && items.iter().any(serde_json::Value::is_object)
+        {
+            out.push_str(&format!("{name}\n"));
+            items.iter().for_each(|item| out.push_str(&format!("  {}\n", pairs(item))));
+            continue;
+        }
+        let color = if look.color { paint(name, value) } else { "" };
+        let text = value.shown();
+        let text = if color.is_empty() { text } else { format!("\u{1b}[{color}m{text}\u{1b}[0m") };
+        out.push_str(&format!("{name}{pad}  {text}\n"));
+    }
+    out
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Text(text) => text.is_empty(),
+        Value::Json(serde_json::Value::Array(items)) => items.is_empty(),
+        Value::Json(serde_json::Value::Object(map)) => map.is_empty(),
+        Value::Bool(_) | Value::Int(_) | Value::Time(_) | Value::Span(_) | Value::Bytes(_) | Value::Json(_) => false,
+    }
+}
+
+/// A record inside a record: its fields that have a value, as name=value.
+fn pairs(item: &serde_json::Value) -> String {
+    let Some(map) = item.as_object() else { return escape::json(item) };
+    let empty = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => true,
+        serde_json::Value::String(text) => text.is_empty(),
+        serde_json::Value::Array(items) => items.is_empty(),
+        serde_json::Value::Object(map) => map.is_empty(),
+        serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
+    };
+    let pair = |(name, value): (&String, &serde_json::Value)| match value {
+        serde_json::Value::String(text) => format!("{name}={}", escape::field(text.as_bytes())),
+        value => format!("{name}={}", escape::json(value)),
+    };
+    map.iter().filter(|(_, value)| !empty(value)).map(pair).collect::<Vec<_>>().join("  ")
 }
 
 /// The colour of a state or an outcome; nothing else is coloured.

@@ -98,7 +98,7 @@ from! {
     Time => |value| Self::Time(value);
     Span => |value| Self::Span(value);
     Vec<u8> => |value| Self::Bytes(value);
-    serde_json::Value => |value| Self::Json(value);
+    serde_json::Value => |value| if value.is_null() { Self::Null } else { Self::Json(value) };
     JobId => |value| Self::Int(value.0);
     AttemptId => |value| Self::Text(value.to_string());
     Handle => |value| Self::Text(value.to_string());
@@ -137,11 +137,14 @@ impl Row {
         &self.0
     }
 
+    /// The record as a JSON object.
+    pub fn object(&self) -> serde_json::Value {
+        serde_json::Value::Object(self.0.iter().map(|(name, value)| ((*name).to_owned(), value.json())).collect())
+    }
+
     /// The record as one JSON object on one line, without the end of the line.
     pub fn json(&self) -> String {
-        let map: serde_json::Map<_, _> =
-            self.0.iter().map(|(name, value)| ((*name).to_owned(), value.json())).collect();
-        escape::json(&serde_json::Value::Object(map))
+        escape::json(&self.object())
     }
 }
 

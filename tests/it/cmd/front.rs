@@ -18,7 +18,7 @@ fn help_is_the_same_by_every_way() {
     let lab = Lab::new();
     let help = lab.run("ares-list", &["--help"]);
     assert_eq!(help.status, 0);
-    assert!(help.out.contains("--after-id") && help.out.contains("--wait-lock"), "{}", help.out);
+    assert!(help.out.contains("--after") && help.out.contains("--wait-lock"), "{}", help.out);
     assert_eq!(lab.run("ares", &["help", "list"]).out, help.out);
     assert_eq!(lab.run("ares", &["list", "--help"]).out, help.out);
     assert_eq!(lab.run("ares", &["--version"]).out, format!("ares {}\n", env!("CARGO_PKG_VERSION")));

@@ -17,7 +17,9 @@ fn every_command_has_its_row_its_main_and_its_manual() {
     let cargo = text("Cargo.toml");
     let bins = cargo.split("[[bin]]").skip(1).filter_map(|part| part.split('"').nth(1)).map(str::to_owned).collect();
     let mut complaints = Vec::new();
-    let mut compare = |what: &str, found: BTreeSet<String>| {
+    let mut compare = |what: &str, mut found: BTreeSet<String>| {
+        // A worker that ships is a program, but no command.
+        found.remove("ares-synthetic");
         complaints.extend(table.difference(&found).map(|name| format!("{name}: not in {what}")));
         complaints.extend(found.difference(&table).map(|name| format!("{name}: in {what}, not in COMMANDS")));
     };

@@ -10,26 +10,26 @@ struct Layer {
     others: &'static [&'static str],
 }
 
-/// The table. The sideways edges are `store → host::lock` and `store → host::dir`: to make and open a store takes the
-/// kernel's locks and careful files.
+/// The table. The sideways edges go from the store to four files of the host: to make and open a store takes the
+/// kernel's locks, careful files, random ids and the time it was made at.
 const LAYERS: &[Layer] = &[
     Layer { path: "src/error.rs", crates: &[], others: &[] },
     Layer { path: "src/fault.rs", crates: &[], others: &["rustix"] },
     Layer { path: "src/domain", crates: &["domain", "error"], others: &["serde", "serde_json", "jiff", "sha2"] },
     Layer {
         path: "src/store",
-        crates: &["store", "domain", "error", "fault", "host::lock", "host::dir"],
+        crates: &["store", "domain", "error", "fault", "host::lock", "host::dir", "host::random", "host::clock"],
         others: &["rusqlite", "serde", "serde_json", "sha2", "rustix", "tracing"],
     },
     Layer {
         path: "src/host",
         crates: &["host", "domain", "error", "fault"],
-        others: &["fs2", "sysinfo", "duct", "rustix", "signal_hook", "serde", "serde_json", "sha2", "tracing"],
+        others: &["fs2", "sysinfo", "duct", "rustix", "libc", "signal_hook", "serde", "serde_json", "toml", "tracing"],
     },
     Layer {
         path: "src/worker",
         crates: &["worker", "host", "domain", "error"],
-        others: &["serde", "serde_json", "toml", "tracing"],
+        others: &["serde", "serde_json", "tracing"],
     },
     Layer {
         path: "src/ops",
@@ -42,6 +42,12 @@ const LAYERS: &[Layer] = &[
         others: &["clap", "serde", "serde_json", "tracing_subscriber"],
     },
     Layer { path: "bin", crates: &[], others: &["ares"] },
+    // It plays a foreign program, and does what one does.
+    Layer {
+        path: "src/worker/synthetic",
+        crates: &["worker", "host", "domain", "error"],
+        others: &["serde_json", "rustix", "signal_hook", "jiff", "sha2"],
+    },
 ];
 
 /// Of the standard library, what the domain must not use: everything that asks or changes the world.
@@ -132,7 +138,8 @@ fn each_layer_knows_only_what_is_below_it() {
         if !Path::new(ROOT).join(layer.path).exists() {
             continue;
         }
-        for path in files(&[layer.path], &[".rs"]) {
+        let inner = |path: &str| LAYERS.iter().any(|l| l.path.len() > layer.path.len() && path.starts_with(l.path));
+        for path in files(&[layer.path], &[".rs"]).into_iter().filter(|path| !inner(&short(path))) {
             let (name, code) = (short(&path), code(&text(&path)));
             let crates = crate_paths(&code);
             let bad = crates.iter().filter(|path| !allowed(path, layer));

@@ -1,0 +1,145 @@
+//! Any program as a worker: its arguments are the job's, its standard output is its answer, its exit status its end.
+
+use super::{Plan, refused};
+use crate::domain::outcome::{Report, Seen};
+use crate::domain::spec::Spec;
+use crate::error::{Code, Result};
+
+/// The longest single argument that Linux accepts, without its end mark.
+const ARGUMENT_MAX: usize = 128 * 1024 - 1;
+
+/// Refuses what no program can be given.
+pub(super) fn check(spec: &Spec) -> Result<()> {
+    if spec.program.is_empty() {
+        return Err(refused("a command needs a program").hint("write it after --, as in ares submit -- sort names.txt"));
+    }
+    if let Some(name) = spec.options.keys().next() {
+        return Err(refused(format!("a command takes no option '{name}'")).hint("write its options after --"));
+    }
+    if let Some(model) = &spec.model {
+        return Err(refused(format!("a command has no model '{model}'")));
+    }
+    for argument in spec.argv.iter().chain([&spec.program]) {
+        if argument.contains('\0') {
+            return Err(refused("an argument of a command contains a NUL"));
+        }
+        if argument.len() > ARGUMENT_MAX {
+            return Err(refused(format!("an argument of a command is longer than {ARGUMENT_MAX} bytes"))
+                .hint("hand it over on standard input"));
+        }
+    }
+    Ok(())
+}
+
+/// The job's own arguments.
+pub(super) fn plan(spec: &Spec, resume: Option<&str>) -> Result<Plan> {
+    check(spec)?;
+    if resume.is_some() {
+        return Err(refused("a command keeps no session to continue"));
+    }
+    Ok(Plan { args: spec.argv.clone(), env: no_terminal(spec), pass: Vec::new() })
+}
+
+/// The outputs of a worker are files, and programs that draw on terminals are told so, unless the job names the
+/// caller's own terminal.
+pub(super) fn no_terminal(spec: &Spec) -> Vec<(String, String)> {
+    if spec.env.iter().any(|name| name == "TERM") { Vec::new() } else { vec![("TERM".to_owned(), "dumb".to_owned())] }
+}
+
+/// The report on a program that was never executed.
+pub(super) fn not_executed(seen: &Seen) -> Report {
+    Report::void(Code::CannotExecute, errno_words(seen.errno), true)
+}
+
+/// What happened, by the exit status alone.
+pub(super) fn finish(seen: &Seen) -> Report {
+    if let Some(code) = seen.unknown_end() {
+        return Report::ambiguous(code, seen.signal.map_or_else(String::new, |signal| format!("signal {signal}")));
+    }
+    match seen.exit {
+        Some(0) => Report::ok(),
+        Some(status) => {
+            Report { retry: Some(None), ..Report::error(Code::ExitStatus, format!("exit status {status}")) }
+        }
+        None => Report::ambiguous(Code::Uncertain, "neither an exit status nor a signal was seen"),
+    }
+}
+
+/// The name and the words of an error number of `exec`.
+fn errno_words(errno: Option<i32>) -> String {
+    let Some(errno) = errno else { return String::new() };
+    // The numbers of these are the same on every system that ares runs on; E2BIG to EACCES are as old as Unix.
+    let (name, words) = match errno {
+        1 => ("EPERM", "not permitted"),
+        2 => ("ENOENT", "no such file or directory"),
+        5 => ("EIO", "input/output error"),
+        7 => ("E2BIG", "the arguments are too long"),
+        8 => ("ENOEXEC", "not an executable format"),
+        12 => ("ENOMEM", "out of memory"),
+        13 => ("EACCES", "permission denied"),
+        20 => ("ENOTDIR", "not a directory"),
+        21 => ("EISDIR", "is a directory"),
+        26 => ("ETXTBSY", "the program is being written"),
+        _ => return format!("errno {errno}"),
+    };
+    format!("{name}: {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::outcome::{Cause, Outcome};
+    use crate::worker::sample;
+
+    #[test]
+    fn a_command_runs_as_given() {
+        let spec = sample::spec("command", &["-u", "--", "a b", ""]);
+        let made = plan(&spec, None).unwrap();
+        assert_eq!(made.args, ["-u", "--", "a b", ""]);
+        assert_eq!(made.env, [("TERM".to_owned(), "dumb".to_owned())]);
+        assert_eq!(plan(&spec, Some("x")).unwrap_err().code, Code::WorkerRefused);
+    }
+
+    #[test]
+    fn what_no_program_can_be_given_is_refused_at_submission() {
+        let mut spec = sample::spec("command", &["x"]);
+        check(&spec).unwrap();
+        spec.argv = vec!["x".repeat(ARGUMENT_MAX)];
+        check(&spec).unwrap();
+        spec.argv = vec!["x".repeat(ARGUMENT_MAX + 1)];
+        assert_eq!(check(&spec).unwrap_err().code, Code::WorkerRefused);
+        spec.argv = vec!["\0".to_owned()];
+        assert!(check(&spec).is_err());
+        spec.argv.clear();
+        spec.options.insert("sandbox".to_owned(), "read-only".to_owned());
+        assert!(check(&spec).unwrap_err().message.contains("'sandbox'"));
+        spec.options.clear();
+        spec.program.clear();
+        assert!(check(&spec).is_err());
+    }
+
+    #[test]
+    fn the_exit_status_is_the_end() {
+        assert_eq!(finish(&Seen::exited(0)), Report::ok());
+        let failed = finish(&Seen::exited(3));
+        assert_eq!((failed.outcome, failed.code), (Outcome::Error, Some(Code::ExitStatus)));
+        assert_eq!((failed.detail.as_str(), failed.retry), ("exit status 3", Some(None)));
+    }
+
+    #[test]
+    fn an_end_that_it_did_not_choose_is_unknown_even_with_status_zero() {
+        let cases = [
+            (Cause::TimeoutWhole, Code::TimedOut),
+            (Cause::TimeoutIdle, Code::Silent),
+            (Cause::OutputLimit, Code::OutputLimit),
+            (Cause::Stopped, Code::StoppedRunning),
+        ];
+        for (cause, code) in cases {
+            let report = finish(&Seen { cause, ..Seen::exited(0) });
+            assert_eq!((report.outcome, report.code), (Outcome::Ambiguous, Some(code)));
+        }
+        let killed = finish(&Seen { exit: None, signal: Some(9), ..Seen::exited(0) });
+        assert_eq!((killed.outcome, killed.code), (Outcome::Ambiguous, Some(Code::Signalled)));
+        assert_eq!(finish(&Seen { exit: None, ..Seen::exited(0) }).outcome, Outcome::Ambiguous);
+    }
+}
