@@ -38,7 +38,9 @@ impl Follower {
 
     /// Reads to the end and says what the attempt came to.
     pub fn finish(mut self, folder: &Path, seen: &Seen) -> Result<Report> {
-        self.follow()?;
+        if self.reader.listens() {
+            self.follow()?;
+        }
         let stderr = dir::tail(&folder.join("stderr"), STDERR_TAIL).map(|(bytes, _)| bytes).unwrap_or_default();
         Ok(self.reader.finish(seen, &stderr))
     }

@@ -17,6 +17,11 @@ use crate::host::{clock, dir, lock};
 use crate::store::{Attempt, Done, Request, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::Duration;
+
+/// An owner file that nobody holds is left alone for so long: a shell may be about to open it. Nothing but tidiness
+/// depends on this.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// What a pass found of one attempt.
 #[derive(Clone, Debug)]
@@ -209,7 +214,8 @@ pub struct Decided {
     pub state: String,
 }
 
-/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives.
+/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives. A job that is held
+/// after five releases is offered again by `retry`.
 pub fn decide(
     store: &mut Store,
     op_id: Option<String>,
@@ -227,6 +233,9 @@ pub fn decide(
         refuse_survivors(store, latest)?;
     }
     let decided = store.operate(clock::now(), "decide", &request, |ledger| {
+        if decision == Decision::Retry && ledger.unhold(job)? {
+            return Ok(Done::new(job.to_string(), Decided { attempt: latest.to_string(), state: "queued".to_owned() }));
+        }
         let n = match ledger.job_now(job)? {
             Now::Queued(job) => job.facts().attempt,
             Now::Claimed(job) => job.facts().attempt,
@@ -257,20 +266,20 @@ fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
 }
 
 /// Removes what no open attempt needs any more: directories whose evidence is stored, lock files of owners that ended.
+/// The names are listed before the store is asked: an attempt is claimed before its directory is made, so one that is
+/// listed and not claimed any more is over.
 pub fn tidy(store: &Store) -> Result<usize> {
-    let open = store.read(|view| view.open_attempts())?;
-    let uncertain = store.read(|view| view.uncertain_attempts())?;
-    let kept = |name: &str| open.iter().chain(&uncertain).any(|attempt| attempt.id.to_string() == name);
+    let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
+    let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
+    let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
     let mut removed = 0;
-    for name in dir::names(&store.root().join("attempts"))?.iter().filter(|name| !kept(name)) {
-        if let Ok(id) = name.parse::<AttemptId>() {
-            dir::remove_attempt_dir(&store.attempt_dir(id))?;
-            removed += 1;
-        }
+    for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id)) {
+        dir::remove_attempt_dir(&store.attempt_dir(id))?;
+        removed += 1;
     }
     let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
-    for name in dir::names(&store.locks())?.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
-        removed += usize::from(lock::remove_if_stale(&store.locks().join(name))?);
+    for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
+        removed += usize::from(lock::remove_if_stale(&store.locks().join(name), STALE)?);
     }
     Ok(removed)
 }

@@ -348,6 +348,9 @@ impl Ledger<'_> {
         self.insert_resolution(id, decision, by, because)?;
         let sql = "UPDATE attempts SET state = 'ended' WHERE job = ?1 AND n = ?2 AND state = 'uncertain'";
         self.one_attempt(id, sql, params![id.job.0, id.n])?;
+        if step.to() == State::Queued {
+            self.lift_stops(id.job)?;
+        }
         self.apply(&step)?;
         let body = serde_json::json!({ "state": step.to().word(), "decision": decision.word() }).to_string();
         self.event(&id.to_string(), "attempt.resolved", Some(id.job), &body)?;

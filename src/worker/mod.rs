@@ -45,6 +45,14 @@ impl Adapter {
         }
     }
 
+    /// The variable by which its workers are told where their credentials are.
+    pub fn home_variable(self) -> Option<&'static str> {
+        match self {
+            Self::Command => None,
+            Self::Codex => Some("CODEX_HOME"),
+        }
+    }
+
     /// Refuses, at submission, what this adapter can never do.
     pub fn check(self, spec: &Spec, prompt: Option<&[u8]>) -> Result<()> {
         match self {
@@ -111,6 +119,11 @@ enum Kind {
 }
 
 impl Reader {
+    /// Whether what the worker prints tells anything beside being its answer.
+    pub fn listens(&self) -> bool {
+        !matches!(self.0, Kind::Command)
+    }
+
     /// Takes the next bytes of standard output.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
         match &mut self.0 {
