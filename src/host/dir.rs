@@ -6,7 +6,7 @@ use crate::error::{Code, Error, OrCode, Result};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// File systems whose locks or whose `fsync` cannot be trusted across machines, by the magic number of statfs(2).
@@ -39,6 +39,17 @@ pub fn owner_and_mode(path: &Path) -> Result<(u32, u32)> {
     let meta = std::fs::symlink_metadata(path)
         .or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
     Ok((meta.uid(), meta.mode() & 0o7777))
+}
+
+/// Takes from others whatever they may do with a file or directory of ours; a link is left alone.
+pub fn close_to_others(path: &Path) -> Result<()> {
+    let what = || format!("cannot change the mode of '{}'", path.display());
+    let meta = std::fs::symlink_metadata(path).or_code(Code::StoreUnusable, what)?;
+    if meta.is_symlink() || meta.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let closed = std::fs::Permissions::from_mode(meta.mode() & 0o7700);
+    std::fs::set_permissions(path, closed).or_code(Code::StoreUnusable, what)
 }
 
 /// Makes a directory that only its owner may enter, or finds that it is one already.

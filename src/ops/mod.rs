@@ -6,6 +6,7 @@ pub mod collect;
 pub mod demo;
 pub mod dispatch;
 pub mod fleet;
+pub mod fsck;
 pub mod init;
 pub mod reconcile;
 pub mod run;

@@ -49,7 +49,7 @@ pub struct Finding {
 }
 
 /// Length-prefixed fields: the canonical bytes of a receipt's body.
-fn canonical(fields: &[&str]) -> Vec<u8> {
+pub(super) fn canonical(fields: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
         bytes.extend_from_slice(&u32::try_from(field.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -153,7 +153,7 @@ impl Ledger<'_> {
 }
 
 /// The digest of one link.
-fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> Digest {
+pub(super) fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> Digest {
     let fields: [&[u8]; 5] = [previous, &seq.to_be_bytes(), kind.as_bytes(), subject.as_bytes(), body.bytes()];
     Digest::of("ares.receipt.1", &fields)
 }

@@ -140,7 +140,8 @@ impl Reader {
             (_, Kind::Codex(reader)) => reader.finish(seen, stderr_tail),
         };
         if !seen.leaked.is_empty() {
-            note(&mut report, &format!("{} processes were left and had to be ended", seen.leaked.len()));
+            let (n, s) = (seen.leaked.len(), if seen.leaked.len() == 1 { "process was" } else { "processes were" });
+            note(&mut report, &format!("{n} {s} left and had to be ended"));
         }
         report
     }
