@@ -608,7 +608,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__reconcile)
-            opts="-z -q -h -V --dry-run --decide --because --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --dry-run --decide --because --seen --adopt --stop-survivors --op-id --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -619,6 +619,10 @@ _ares() {
                     return 0
                     ;;
                 --because)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -249,11 +249,14 @@ no-effect\t''
 retry\t''
 abandon\t''"
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l because -d 'One line on why; it is kept with the decision' -r
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l seen -d 'Decide only on this evidence: refuse when it has changed since' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l format -d 'Print each record in this format' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l dry-run -d 'Show what would be done, and change nothing'
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l adopt -d 'Wait for what is left of the attempt to end, then decide as the evidence proposes'
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l stop-survivors -d 'End what is left of the attempt first; each process is identified before it gets a signal'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s q -l quiet -d 'Print no notes and no plain no'

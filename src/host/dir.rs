@@ -151,6 +151,28 @@ pub fn named(base: &Path, asked: Option<&str>) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| bad("is not UTF-8"))
 }
 
+/// The first file whose name ends like this, at most so deep under a directory; links are not followed.
+pub fn find(root: &Path, ending: &str, depth: usize) -> Result<Option<std::path::PathBuf>> {
+    if depth == 0 {
+        return Ok(None);
+    }
+    let mut names = names(root)?;
+    // The latest day first, where folders are named by days.
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    for path in names.iter().map(|name| root.join(name)) {
+        let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
+        if meta.is_file() && path.to_string_lossy().ends_with(ending) {
+            return Ok(Some(path));
+        }
+        if meta.is_dir()
+            && let Some(found) = find(&path, ending, depth - 1)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
 /// Makes the names in a directory durable.
 pub fn sync_dir(path: &Path) -> Result<()> {
     File::open(path)

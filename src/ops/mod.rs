@@ -5,6 +5,7 @@ pub mod claim;
 pub mod collect;
 pub mod demo;
 pub mod dispatch;
+pub mod evidence;
 pub mod fleet;
 pub mod fsck;
 pub mod init;

@@ -175,8 +175,11 @@ impl View<'_> {
             let seq: i64 = row.get(0).sql("check the receipts")?;
             let (kind, subject): (String, String) =
                 (row.get(2).sql("check the receipts")?, row.get(3).sql("check the receipts")?);
-            let (previous, body, digest) =
-                (get(1).sql("check the receipts")?, get(4).sql("check the receipts")?, get(5).sql("check the receipts")?);
+            let (previous, body, digest) = (
+                get(1).sql("check the receipts")?,
+                get(4).sql("check the receipts")?,
+                get(5).sql("check the receipts")?,
+            );
             let bytes: Option<Vec<u8>> = row.get(6).sql("check the receipts")?;
             let mut bad = |why: &str| faults.push(Fault::damage("receipt", format!("receipt {seq}"), why));
             match &expected {
@@ -239,7 +242,8 @@ impl View<'_> {
     /// Recomputes what every job was frozen as.
     fn check_specs(&self) -> Result<Vec<Fault>> {
         let mut statement = self.connection.prepare("SELECT id FROM jobs ORDER BY id").sql("check the jobs")?;
-        let jobs: Vec<i64> = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).sql("check the jobs")?;
+        let jobs: Vec<i64> =
+            statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).sql("check the jobs")?;
         let mut faults = Vec::new();
         for id in jobs.into_iter().map(JobId) {
             let mut job = self.job(id)?;
