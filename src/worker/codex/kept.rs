@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(turn(&[BEGAN, DONE, BEGAN, "{\"torn"]), Turn::Open { answer: None });
         let aborted = r#"{"type":"event_msg","payload":{"type":"turn_aborted"}}"#;
         assert_eq!(turn(&[BEGAN, SAID, aborted, ""]), Turn::Interrupted);
-        assert_eq!(kept(&[BEGAN, DONE, ""]).unwrap().began, Some(Time(1_935_468_000_000)));
+        assert_eq!(kept(&[BEGAN, DONE, ""]).unwrap().began, Some(Time(1_935_381_600_000)));
     }
 
     #[test]
