@@ -5,6 +5,7 @@
 //! drop SQLite's locks and lose commits without a word.
 
 mod attempts;
+mod backup;
 mod check;
 mod dependencies;
 mod evidence;
@@ -24,7 +25,7 @@ pub use evidence::{Finding, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
-pub use open::{create, upgrade};
+pub use open::{create, finish_copy, upgrade};
 pub use operations::{Done, Operation, Request};
 pub use place::{adopt, find};
 pub use queue::Wanted;

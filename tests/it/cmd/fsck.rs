@@ -7,12 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 /// A store in which something of every kind has happened.
 fn lab() -> Lab {
     let lab = Lab::new();
-    let ran = lab.sh(
-        "ares init -q >/dev/null; ares submit -- echo hello; ares submit --after 1 --label x -- false; \
+    let ran = lab.sh("ares init -q >/dev/null; ares submit -- echo hello; ares submit --after 1 --label x -- false; \
          ares submit --timeout 50ms --grace 50ms -- sleep 60; ares submit -- head -c 100000 /dev/zero; \
          ares submit -w synthetic -- hello; ares run --drain -q; \
-         ares reconcile 3 --decide abandon --because 'it slept' >/dev/null",
-    );
+         ares reconcile 3 --decide abandon --because 'it slept' >/dev/null");
     assert_eq!(ran.out.lines().count(), 10, "{ran:?}");
     lab
 }

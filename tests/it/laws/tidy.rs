@@ -129,7 +129,7 @@ fn forgotten(folder: &Path) -> Vec<String> {
     let own = |name: &String| matches!(name.as_str(), "main" | "lib" | "mod");
     let named = |name: &String| {
         head.lines().any(|line| {
-            line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim() == format!("mod {name};")
+            line.split_once("mod ").map_or(line, |(before, _)| &line[before.len()..]).trim() == format!("mod {name};")
         })
     };
     names
