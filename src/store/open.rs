@@ -188,6 +188,8 @@ pub fn finish_copy(root: &Path) -> Result<()> {
 
 /// Switches to the write-ahead log and writes the schema, in one transaction.
 fn fill(mut store: Store, root: &Path) -> Result<()> {
+    // Must be said before anything is written, so that space can be given back bit by bit later on.
+    store.connection.pragma_update(None, "auto_vacuum", "incremental").sql("prepare the database")?;
     store.keep_wal()?;
     store.check_settings()?;
     let random: [u8; 16] = random::bytes()?;
