@@ -166,12 +166,15 @@ impl Store {
 
     /// Starts the write-ahead log anew when it is long. Readers are not waited for: the next writer tries again.
     fn shorten_wal(&self) {
-        if self.frames.load(Ordering::Relaxed) < WAL_FRAMES_MAX {
+        let frames = self.frames.load(Ordering::Relaxed);
+        if frames < WAL_FRAMES_MAX {
             return;
         }
+        // After a large batch the file itself is cut, too.
+        let how = if frames > 4 * WAL_FRAMES_MAX { "TRUNCATE" } else { "RESTART" };
         let restart = || -> rusqlite::Result<()> {
             self.connection.busy_timeout(Duration::ZERO)?;
-            self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
+            self.connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()))?;
             self.frames.store(0, Ordering::Relaxed);
             Ok(())
         };

@@ -119,7 +119,7 @@ CREATE TABLE jobs (
 -- What may run now, in the order in which it does; one group after the other, the best of each first.
 CREATE INDEX jobs_ready ON jobs ("group", priority DESC, id) WHERE state = 'queued' AND hold = '' AND due = 0;
 CREATE INDEX jobs_due ON jobs (due) WHERE state = 'queued' AND due > 0;
-CREATE INDEX jobs_open ON jobs (state, "group") WHERE state IN ('claimed', 'running', 'uncertain');
+CREATE INDEX jobs_open ON jobs ("group", id) WHERE state IN ('claimed', 'running');
 CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_worker ON jobs (worker, id);
 CREATE INDEX jobs_group ON jobs ("group", id) WHERE "group" <> '';
@@ -242,6 +242,8 @@ CREATE TABLE receipts (
   mac      BLOB,
   key_id   TEXT
 ) STRICT;
+
+CREATE INDEX receipts_subject ON receipts (subject);
 
 CREATE TABLE receipt_bodies (
   seq   INTEGER PRIMARY KEY REFERENCES receipts,
