@@ -110,7 +110,6 @@ complete -c ares -n "__fish_ares_using_subcommand run" -l group -d 'Only jobs of
 complete -c ares -n "__fish_ares_using_subcommand run" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l job -d 'Only this job' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'Time between asking a running worker to end and ending it; default the job\'s own' -r
-complete -c ares -n "__fish_ares_using_subcommand run" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand run" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l format -d 'Print each record in this format' -r

@@ -67,6 +67,10 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attemp
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
+        if cx.op_id().is_some() && self.decide.is_none() {
+            return Err(Error::new(Code::Usage, "--op-id goes with --decide")
+                .hint("a look may be repeated as often as you like"));
+        }
         if self.dry_run {
             cx.reads_only();
         }

@@ -222,6 +222,9 @@ pub fn decide(
     if because.trim().is_empty() {
         return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
     }
+    if let Some(first) = store.repeated("decide", &request)? {
+        return clear(store, first);
+    }
     let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
     if matches!(decision, Decision::Retry | Decision::NoEffect) {
         refuse_survivors(store, latest)?;
@@ -241,7 +244,13 @@ pub fn decide(
         })?;
         Ok(Done::new(attempt.to_string(), Decided { attempt: attempt.to_string(), state: state.word().to_owned() }))
     })?;
-    dir::remove_attempt_dir(&store.attempt_dir(latest))?;
+    clear(store, decided)
+}
+
+/// Removes what the decided attempt left. It is done again when a decision is repeated: the first time may have ended
+/// between its commit and this. The attempt is named by the answer, as the job may have another one by now.
+fn clear(store: &Store, decided: Decided) -> Result<Decided> {
+    dir::remove_attempt_dir(&store.attempt_dir(decided.attempt.parse()?))?;
     Ok(decided)
 }
 

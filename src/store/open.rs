@@ -137,8 +137,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
         dir::private_dir(&root.join(folder))?;
     }
     if unsafe_fs {
-        std::fs::write(root.join("unsafe-fs"), "")
-            .or_code(Code::StoreUnusable, || format!("cannot write in '{}'", root.display()))?;
+        let mark = root.join("unsafe-fs");
+        if mark.symlink_metadata().is_err() {
+            dir::write_private(&mark, b"")?;
+        }
     }
     check_file_system(root)?;
     check_locks_hold(root)?;
@@ -146,7 +148,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
     let store = Store::connect(root, OpenFlags::SQLITE_OPEN_CREATE, wait)?;
     match store.pragma::<i64>("application_id")? {
         0 => {}
-        _ => return store.check_version().map(|()| false),
+        _ => {
+            store.check_version()?;
+            return place::check_place(&store.view(), root).map(|()| false);
+        }
     }
     fill(store, root)?;
     dir::sync_dir(root)?;
