@@ -8,4 +8,5 @@ mod harness;
 mod host;
 mod laws;
 mod sessions;
+mod stock;
 mod worker;
