@@ -9,4 +9,5 @@ mod host;
 mod laws;
 mod sessions;
 mod stock;
+mod store;
 mod worker;
