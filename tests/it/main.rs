@@ -7,6 +7,7 @@ mod cmd;
 mod harness;
 mod host;
 mod laws;
+mod race;
 mod sessions;
 mod stock;
 mod store;
