@@ -17,7 +17,8 @@ use crate::store::Attempt;
 /// evidence is shown. Nothing uncertain is repeated without a decision.
 ///
 /// With --decide one uncertain job is decided: ok and error say how it ended, no-effect queues it again without
-/// burning a try, retry does it again whatever it did, abandon cancels it. The decision is added beside the record.
+/// burning a try, retry does it again whatever it did, abandon cancels it. The decision is added beside the record. A job
+/// that is held after five releases in a row is offered again by retry.
 ///
 /// The status is 10 while anything that was asked for is uncertain.
 #[derive(clap::Args)]

@@ -348,6 +348,10 @@ fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
         let text = text.split(" at line ").next().unwrap_or_default();
         Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
     };
+    // A list would be read as the values in the order of their declaration, which is nobody's promise.
+    if record.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Error::new(Code::BadInput, "column 1: a record is a JSON object"));
+    }
     let ask: Ask = serde_json::from_slice(record).map_err(bad)?;
     if *base == Ask::default() {
         return Ok(ask);

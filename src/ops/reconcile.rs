@@ -209,7 +209,8 @@ pub struct Decided {
     pub state: String,
 }
 
-/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives.
+/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives. A job that is held
+/// because it was released too often in a row is offered again by the same words.
 pub fn decide(
     store: &mut Store,
     op_id: Option<String>,
@@ -230,6 +231,11 @@ pub fn decide(
         refuse_survivors(store, latest)?;
     }
     let decided = store.operate(clock::now(), "decide", &request, |ledger| {
+        if matches!(decision, Decision::Retry | Decision::NoEffect) && ledger.unhold(job)? {
+            let attempt = latest.to_string();
+            let answer = Decided { attempt: attempt.clone(), state: State::Queued.word().to_owned() };
+            return Ok(Done { note: because.to_owned(), ..Done::new(attempt, answer) });
+        }
         let n = match ledger.job_now(job)? {
             Now::Queued(job) => job.facts().attempt,
             Now::Claimed(job) => job.facts().attempt,

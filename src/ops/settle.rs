@@ -60,7 +60,11 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
         attempt.check_handle(&say.handle)?;
         if let Some(settled) = same_before(&attempt, &report, result.as_ref().map(|object| object.digest)) {
             let job = ledger.job(attempt.id.job)?;
-            return if settled { Ok(done(&attempt, job.state)) } else { Err(fenced(&attempt)) };
+            return if settled {
+                Ok(Done { changed: false, ..done(&attempt, job.state) })
+            } else {
+                Err(fenced(&attempt))
+            };
         }
         let state = match (attempt.state, say.outcome) {
             (AttemptState::Claimed, Outcome::Void) if say.lasting => {

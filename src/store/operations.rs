@@ -46,12 +46,14 @@ pub struct Done<T> {
     pub note: String,
     /// The answer.
     pub answer: T,
+    /// Whether anything was changed. Where nothing was, the log says nothing, unless an op-id is to be remembered.
+    pub changed: bool,
 }
 
 impl<T> Done<T> {
     /// Done to this subject.
     pub fn new(subject: impl Into<String>, answer: T) -> Self {
-        Self { subject: subject.into(), note: String::new(), answer }
+        Self { subject: subject.into(), note: String::new(), answer, changed: true }
     }
 }
 
@@ -70,7 +72,9 @@ impl Store {
                 return Ok(first);
             }
             let done = body(ledger)?;
-            ledger.record(verb, Some(request), &done)?;
+            if done.changed || request.op_id.is_some() {
+                ledger.record(verb, Some(request), &done)?;
+            }
             Ok(done.answer)
         })
     }

@@ -44,7 +44,6 @@ fn claimer() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the tests' own program")]
 fn no_job_is_claimed_twice_and_every_process_is_served() {
     let stock = Stock::new();
     stock.bash(
