@@ -709,7 +709,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__run)
-            opts="-j -z -q -h -V --drain --wait --jobs --label --group --worker --job --grace --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-j -z -q -h -V --drain --wait --jobs --label --group --worker --job --grace --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -740,10 +740,6 @@ _ares() {
                     return 0
                     ;;
                 --grace)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --op-id)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

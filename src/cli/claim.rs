@@ -21,12 +21,13 @@ use std::path::PathBuf;
 /// claims.
 ///
 /// With -- CMD the command is run for the job instead, with the handle in ARES_HANDLE, and its end settles the attempt.
-/// It keeps the caller's standard streams, and its exit status is passed on; 125 is a failure of ares itself.
+/// It keeps the caller's standard streams, and its exit status is passed on; 125 is a failure of ares itself. A command
+/// cannot be run at most once under an --op-id, so the two do not go together.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("by").args(["owner_file", "owner_fd", "owner", "command"]).required(true))]
 pub struct Args {
     /// Print the path of a fresh owner file, and claim nothing
-    #[arg(long, conflicts_with_all = ["reserve", "label", "group", "worker", "job", "capture", "report"])]
+    #[arg(long, conflicts_with_all = ["reserve", "label", "group", "worker", "job", "capture", "report", "op_id"])]
     pub owner_file: bool,
 
     /// Own the claim through this descriptor of an owner file
@@ -63,12 +64,13 @@ pub struct Args {
 
     /// Write how it ended to this file, as JSON
     ///
-    /// Where a command is run its exit status is all that the status can say; the failures of ares are told here.
+    /// Where a command is run its exit status is all that the status can say; the failures of ares are told here, as
+    /// {"error":{...}}, and otherwise the status that was passed on, as {"status":0}.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "command")]
     pub report: Option<PathBuf>,
 
     /// The command to run for the job
-    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments, conflicts_with = "op_id")]
     pub command: Vec<OsString>,
 }
 
@@ -104,8 +106,8 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let report = self.report.clone();
         let answer = self.claim(cx);
-        if let (Some(path), Err(error) | Ok(Answer::No(error))) = (report, &answer) {
-            write_report(&path, error)?;
+        if let Some(path) = report {
+            write_report(&path, &answer)?;
         }
         answer
     }
@@ -154,7 +156,13 @@ fn answer(store: &Store, claimed: claim::Claimed, json: bool) -> Result<Answer> 
     Ok(Answer::Id(vec![row]))
 }
 
-fn write_report(path: &std::path::Path, error: &Error) -> Result<()> {
-    let text = object(error, error.code.class().exit()) + "\n";
-    std::fs::write(path, text).or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
+/// Always written anew, so that the report of an earlier run is never taken for this one's.
+fn write_report(path: &std::path::Path, answer: &Result<Answer>) -> Result<()> {
+    let text = match answer {
+        Err(error) | Ok(Answer::No(error)) => object(error, error.code.class().exit()),
+        Ok(Answer::Status(status)) => serde_json::json!({ "status": status }).to_string(),
+        Ok(_) => "{}".to_owned(),
+    };
+    std::fs::write(path, text + "\n")
+        .or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
 }

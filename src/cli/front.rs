@@ -19,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
     name: NAME,
     purpose: "",
     mutates: false,
+    operates: false,
     columns: &[],
     fields: &[],
     errors: &[Code::Usage],

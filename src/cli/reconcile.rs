@@ -98,6 +98,10 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
+        if cx.op_id().is_some() && self.decide.is_none() && !self.adopt {
+            return Err(Error::new(Code::Usage, "--op-id goes with --decide")
+                .hint("a look may be repeated as often as you like"));
+        }
         let Some(job) = self.job else { return self.pass(cx) };
         let mut store = cx.store()?;
         let caller = cx.caller(&store)?;

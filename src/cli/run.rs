@@ -64,6 +64,7 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-run";
     const MUTATES: bool = true;
+    const OPERATES: bool = false;
     const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
     const FIELDS: &'static [Field] = fields::END;
     const ERRORS: &'static [Code] = &[
@@ -118,7 +119,8 @@ impl Args {
         // The store is looked for once, so that a wrong one is told once.
         cx.store()?;
         let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
-        args.extend(["--jobs=1".into(), "--quiet".into()]);
+        args.push("--jobs=1".into());
+        args.extend((!cx.quiet()).then(|| "--quiet".into()));
         let ended = fleet::run(self.jobs, &args)?;
         let any = |class: Class| ended.contains(&Status::Exit(i32::from(class.exit())));
         let plain = |status: &Status| matches!(status, Status::Exit(0 | 1 | 10));

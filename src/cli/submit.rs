@@ -38,10 +38,10 @@ pub struct Args {
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Read the prompt from a file
+    /// Read the prompt from a file; for a command, what it is given on its standard input
     ///
     /// - is standard input. A prompt has at most 1 MiB.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "words")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 
     /// Run it in this directory; default the current one
@@ -234,6 +234,9 @@ impl Args {
     fn one(&self, command: bool) -> Result<Ask> {
         let mut ask = self.ask()?;
         if !command {
+            if self.file.is_some() && !self.words.is_empty() {
+                return Err(Error::new(Code::Usage, "the prompt is given twice: with --file and after --"));
+            }
             ask.input = Some(self.prompt()?);
             return Ok(ask);
         }
@@ -345,6 +348,10 @@ fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
         let text = text.split(" at line ").next().unwrap_or_default();
         Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
     };
+    // A list would be read as the values in the order of their declaration, which is nobody's promise.
+    if record.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Error::new(Code::BadInput, "column 1: a record is a JSON object"));
+    }
     let ask: Ask = serde_json::from_slice(record).map_err(bad)?;
     if *base == Ask::default() {
         return Ok(ask);

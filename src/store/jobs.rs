@@ -177,7 +177,10 @@ impl Ledger<'_> {
                 self.connection.execute(sql, [job.0]).sql("release the job").map(drop)
             }
             Verdict::Cancel => match self.job_now(job)? {
-                Now::Queued(queued) => self.apply(&queued.cancel()),
+                Now::Queued(queued) => {
+                    self.apply(&queued.cancel())?;
+                    self.event(&job.to_string(), "job.cancelled", Some(job), "{\"because\":\"dependency\"}")
+                }
                 Now::Claimed(_) | Now::Running(_) | Now::Uncertain(_) | Now::Ended(_) => Ok(()),
             },
         }

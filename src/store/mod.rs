@@ -25,9 +25,9 @@ pub use evidence::{Finding, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
-pub use open::{create, finish_copy, upgrade};
+pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Request};
-pub use place::{adopt, find};
+pub use place::find;
 pub use queue::Wanted;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
@@ -158,7 +158,7 @@ impl Store {
         if fault::fails("store.commit") {
             return Err(Error::new(Code::CommitUnknown, "the commit failed: asked for by a test"));
         }
-        tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
+        tx.commit().map_err(|error| commit_error(&error))?;
         fault::point("store.after_commit");
         self.shorten_wal();
         Ok(answer)
@@ -209,6 +209,14 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, what: &str) -> Result<T> {
         self.map_err(|error| sql_error(&error, what))
     }
+}
+
+/// A commit that failed may have been applied all the same. Only where there was no room it was not: what makes it valid
+/// is written last, and is no longer than what could not be written.
+fn commit_error(error: &rusqlite::Error) -> Error {
+    let full = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_FULL);
+    let code = if full { Code::StoreFull } else { Code::CommitUnknown };
+    Error::new(code, format!("the commit failed: {error}"))
 }
 
 fn sql_error(error: &rusqlite::Error, what: &str) -> Error {

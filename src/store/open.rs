@@ -8,7 +8,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -147,8 +147,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
         dir::private_dir(&root.join(folder))?;
     }
     if unsafe_fs {
-        std::fs::write(root.join("unsafe-fs"), "")
-            .or_code(Code::StoreUnusable, || format!("cannot write in '{}'", root.display()))?;
+        let mark = root.join("unsafe-fs");
+        if mark.symlink_metadata().is_err() {
+            dir::write_private(&mark, b"")?;
+        }
     }
     check_file_system(root)?;
     check_locks_hold(root)?;
@@ -156,7 +158,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
     let store = Store::connect(root, OpenFlags::SQLITE_OPEN_CREATE, wait)?;
     match store.pragma::<i64>("application_id")? {
         0 => {}
-        _ => return store.check_version().map(|()| false),
+        _ => {
+            store.check_version()?;
+            return place::check_place(&store.view(), root).map(|()| false);
+        }
     }
     fill(store, root)?;
     dir::sync_dir(root)?;
@@ -179,8 +184,13 @@ fn check_locks_hold(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Where the database of a store is.
+pub(super) fn database(root: &Path) -> PathBuf {
+    root.join("ares.db")
+}
+
 /// Makes a copy of a database one that can be opened as a store's: a fresh copy keeps no write-ahead log yet.
-pub fn finish_copy(root: &Path) -> Result<()> {
+pub(super) fn finish_copy(root: &Path) -> Result<()> {
     let store = Store::connect(root, OpenFlags::empty(), None)?;
     store.keep_wal()?;
     store.check_version()

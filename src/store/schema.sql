@@ -523,10 +523,23 @@ CREATE TRIGGER attempts_begin BEFORE INSERT ON attempts WHEN NEW.state <> 'claim
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: attempt'); END;
 CREATE TRIGGER permits_begin BEFORE INSERT ON permits WHEN NEW.state <> 'issued'
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: permit'); END;
+CREATE TRIGGER deliveries_begin BEFORE INSERT ON deliveries WHEN NEW.state <> 'pending'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: delivery'); END;
+CREATE TRIGGER reservations_begin BEFORE INSERT ON reservations WHEN NEW.state <> 'held'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: reservation'); END;
+CREATE TRIGGER sessions_begin BEFORE INSERT ON sessions WHEN NEW.state <> 'open'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: session'); END;
+CREATE TRIGGER reviews_begin BEFORE INSERT ON reviews WHEN NEW.state <> 'pending'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: review'); END;
+CREATE TRIGGER workflows_begin BEFORE INSERT ON workflows WHEN NEW.state <> 'running'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: workflow'); END;
+CREATE TRIGGER steps_begin BEFORE INSERT ON steps WHEN NEW.state <> 'blocked'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: step'); END;
 
 -- What a job was frozen as, and its fence, do not change.
-CREATE TRIGGER jobs_frozen BEFORE UPDATE OF worker, adapter, model, program, argv, options, prompt, dir, env, limits,
-  max_tries, if_uncertain, spec_digest, session ON jobs
+CREATE TRIGGER jobs_frozen BEFORE UPDATE OF id, priority, "group", width, session, worker, adapter, contract, model,
+  model_digest, program, argv, options, prompt, dir, env, limits, max_tries, retry_delay_ms, if_uncertain, not_before,
+  continues, data_class, config_digest, spec_digest, submitted_by, submitted_at ON jobs
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job is frozen'); END;
 CREATE TRIGGER jobs_fence BEFORE UPDATE OF attempt ON jobs WHEN NEW.attempt < OLD.attempt
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: fence'); END;

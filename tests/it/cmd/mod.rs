@@ -1,6 +1,11 @@
 //! The commands from outside: their flags, their statuses, their output.
 
+mod claim;
 mod evidence;
 mod front;
 mod fsck;
+mod settle;
+mod stop;
+mod submit;
 mod voice;
+mod wait;

@@ -168,7 +168,10 @@ fn errors(command: &Command) -> String {
         codes.extend(COMMON);
     }
     if command.mutates {
-        codes.extend([Code::OperationConflict, Code::CommitUnknown, Code::OutputLost]);
+        codes.extend([Code::CommitUnknown, Code::OutputLost]);
+    }
+    if command.operates {
+        codes.push(Code::OperationConflict);
     }
     codes.sort_by_key(|code| Code::ALL.iter().position(|other| other == code));
     codes.dedup();
