@@ -70,10 +70,10 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attemp
         if self.dry_run {
             cx.reads_only();
         }
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         if let (Some(job), Some(decision)) = (self.job, self.decide) {
             let because = self.because.as_deref().unwrap_or("");
-            let decided = reconcile::decide(&mut store, cx.op_id().map(str::to_owned), job, decision, because)?;
+            let decided = reconcile::decide(store, cx.op_id().map(str::to_owned), job, decision, because)?;
             let row = Row::new()
                 .with("attempt", decided.attempt)
                 .with("found", "uncertain")
@@ -83,7 +83,7 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attemp
                 .with("job", job);
             return Ok(Answer::rows(Self::COLUMNS, vec![row]));
         }
-        let pass = reconcile::pass(&mut store, self.dry_run)?;
+        let pass = reconcile::pass(store, self.dry_run)?;
         if !self.dry_run {
             reconcile::tidy(&store)?;
         }
