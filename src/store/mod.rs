@@ -239,6 +239,31 @@ impl Store {
     }
 }
 
+/// A row's columns, read one after the other: to look each up by its name costs more than to read it.
+struct Columns<'a, 'b> {
+    row: &'a rusqlite::Row<'b>,
+    next: usize,
+}
+
+impl<'a, 'b> Columns<'a, 'b> {
+    fn of(row: &'a rusqlite::Row<'b>) -> Self {
+        Self { row, next: 0 }
+    }
+
+    fn next<T: rusqlite::types::FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.next += 1;
+        self.row.get(self.next - 1)
+    }
+
+    /// Text that is only looked at.
+    fn text(&mut self) -> rusqlite::Result<&'a str> {
+        self.next += 1;
+        self.row.get_ref(self.next - 1)?.as_str().map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(self.next - 1, rusqlite::types::Type::Text, Box::new(error))
+        })
+    }
+}
+
 /// Turns an answer of SQLite into a code that says whether anything was applied.
 trait Sql<T> {
     /// `what` says what was being done, as in "cannot …".

@@ -54,6 +54,8 @@ impl Store {
         let what = format!("open '{}'", path.display());
         let mut connection = Connection::open_with_flags(&path, flags).sql(&what)?;
         connection.busy_timeout(BUSY).sql(&what)?;
+        // A runner's two transactions use some forty statements; each is compiled once.
+        connection.set_prepared_statement_cache_capacity(128);
         let frames = Arc::new(AtomicI32::new(super::UNKNOWN));
         let counted = Arc::clone(&frames);
         let count = move |_: &mut Wal, pages: i32| {
