@@ -115,7 +115,7 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
 
 impl Args {
     fn claim(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         if self.owner_file {
             return Ok(Answer::id("path", wrap::owner_file(&store)?));
         }
@@ -124,7 +124,7 @@ impl Args {
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
             let caller = cx.caller(&store)?;
-            let wrapped = wrap::wrap(&mut store, &caller, &config, &wanted, &self.command, self.capture)?;
+            let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
             return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));
         }
         let owner = match (self.owner_fd, self.owner) {
@@ -132,7 +132,7 @@ impl Args {
             (None, Some(pid)) => Owner::process(pid)?,
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
-        let claimed = claim::claim(&mut store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
+        let claimed = claim::claim(store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
         claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.json()))
     }
 }

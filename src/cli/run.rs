@@ -93,7 +93,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         if self.jobs > 1 {
             return self.siblings(cx);
         }
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
         let until = match (self.drain, self.wait) {
             (_, true) => Until::Stopped,
@@ -104,7 +104,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         let mut signals = Signals::listen()?;
         let grace = self.grace.unwrap_or(Span(30_000));
         let mut watch = Watch { signals: &mut signals, grace, asked: None };
-        let tally = run::run(&mut store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
+        let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
             // A reader that went away does not end the work; it is told at the end.
             cx.out().row(Self::COLUMNS, &row(ended));
             Ok(())

@@ -321,14 +321,14 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
         let submitted = if self.stdin {
-            self.many(cx, &mut store, &caller, &config)?
+            self.many(cx, store, &caller, &config)?
         } else {
             let command = takes_command(&config, self.worker.as_deref());
             let ask = self.one(command)?;
-            vec![submit::submit(&mut store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
+            vec![submit::submit(store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
         };
         let rows = submitted.iter().filter_map(|submitted| match submitted {
             Submitted::Job(job) => Some(Row::new().with("job", *job)),

@@ -54,7 +54,9 @@ impl Store {
         let what = format!("open '{}'", path.display());
         let mut connection = Connection::open_with_flags(&path, flags).sql(&what)?;
         connection.busy_timeout(BUSY).sql(&what)?;
-        let frames = Arc::new(AtomicI32::new(0));
+        // A runner's two transactions use some forty statements; each is compiled once.
+        connection.set_prepared_statement_cache_capacity(128);
+        let frames = Arc::new(AtomicI32::new(super::UNKNOWN));
         let counted = Arc::clone(&frames);
         let count = move |_: &mut Wal, pages: i32| {
             counted.store(pages, Ordering::Relaxed);
@@ -71,7 +73,7 @@ impl Store {
         let meta =
             std::fs::metadata(&path).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
         let by = format!("{}:{}", rustix::process::geteuid().as_raw(), std::process::id());
-        Ok(Self { connection, frames, root: root.to_owned(), file: (meta.dev(), meta.ino()), wait, by })
+        Ok(Self { connection, frames, writes: 0, root: root.to_owned(), file: (meta.dev(), meta.ino()), wait, by })
     }
 
     fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T> {
@@ -92,8 +94,8 @@ impl Store {
     fn check_settings(&self) -> Result<()> {
         let journal: String = self.pragma("journal_mode")?;
         let synchronous: i64 = self.pragma("synchronous")?;
-        let foreign_keys: i64 = self.pragma("foreign_keys")?;
-        if journal != "wal" || synchronous != 2 || foreign_keys != 1 {
+        let foreign_keys = self.connection.db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY).sql("read foreign_keys")?;
+        if journal != "wal" || synchronous != 2 || !foreign_keys {
             let found = format!("journal_mode={journal} synchronous={synchronous} foreign_keys={foreign_keys}");
             return Err(Error::new(Code::StoreUnusable, format!("the store's settings did not hold: {found}")));
         }
@@ -208,11 +210,20 @@ fn fill(mut store: Store, root: &Path) -> Result<()> {
     let made = crate::host::clock::now().to_string();
     let what = "write the schema";
     let tx = store.connection.transaction_with_behavior(TransactionBehavior::Immediate).sql(what)?;
-    tx.execute_batch(include_str!("schema.sql")).sql(what)?;
+    tx.execute_batch(&without_comments(include_str!("schema.sql"))).sql(what)?;
     for (name, value) in [("id", &id), ("place", &place), ("made_at", &made)] {
         tx.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", [name, value]).sql(what)?;
     }
-    tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))
+    tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
+    // Nobody who opens the store shall have to read the schema out of the log.
+    store.empty_wal();
+    Ok(())
+}
+
+/// SQLite keeps the text of the schema as it was given and reads it at every open. No string in it holds two dashes.
+fn without_comments(sql: &str) -> String {
+    let words = sql.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_whitespace());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Brings an older store to this version, one step at a time, behind the lock; never done silently. Says from which

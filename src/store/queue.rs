@@ -1,5 +1,8 @@
 //! The order in which queued jobs are offered: by priority and age over all groups that are not full, without walking
 //! those that may not run.
+//!
+//! The indexes are named, because SQLite, which knows nothing of how many jobs are queued, would rather read all of
+//! them through the index of states. A statement that cannot use its index is an error, never slow.
 
 use super::{Ledger, Sql as _, View};
 use crate::domain::id::JobId;
@@ -71,7 +74,8 @@ impl View<'_> {
 
     fn best_of_group(&self, group: &str, wanted: &Wanted) -> Result<Option<(i64, JobId, i64)>> {
         let mut sql = String::from(
-            "SELECT j.priority, j.id, j.width FROM jobs j INDEXED BY jobs_ready WHERE j.state = 'queued' AND j.hold = '' AND j.due = 0
+            "SELECT j.priority, j.id, j.width FROM jobs j INDEXED BY jobs_ready
+             WHERE j.state = 'queued' AND j.hold = '' AND j.due = 0
              AND j.\"group\" = ?1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.session = j.session AND a.state <> 'ended')",
         );
         let mut values = vec![Value::from(group.to_owned())];
@@ -106,8 +110,7 @@ impl View<'_> {
 
     /// When the next job comes due that waits for its time only; and the next of those that wait for another try.
     pub fn next_due(&self) -> Result<(Option<Time>, Option<Time>)> {
-        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs INDEXED BY jobs_due
-                   WHERE state = 'queued' AND due > 0";
+        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due > 0";
         let mut statement = self.connection.prepare_cached(sql).sql("look at the queue")?;
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
         let (any, retry) = statement.query_row([], read).sql("look at the queue")?;
