@@ -37,7 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub owner: Option<i32>,
 
-    /// Only claim; nothing is dispatched before ares-permit consume
+    /// Only claim: the job is kept from others, and nothing is dispatched
+    ///
+    /// Such an attempt cannot be settled ok or error, as it never began. It ends with its owner, or when it is settled
+    /// void; then the job is queued again and no try was burnt.
     #[arg(long, conflicts_with = "command")]
     pub reserve: bool,
 
@@ -131,14 +134,14 @@ impl Args {
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
         let claimed = claim::claim(&mut store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
-        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.json()))
+        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.wants_fields()))
     }
 }
 
-/// The handle, and with `--json` what there is to do.
-fn answer(store: &Store, claimed: claim::Claimed, json: bool) -> Result<Answer> {
+/// The handle, and where fields are asked for what there is to do.
+fn answer(store: &Store, claimed: claim::Claimed, fields: bool) -> Result<Answer> {
     let row = Row::new().with("handle", claimed.handle.clone()).with("job", claimed.job);
-    if !json {
+    if !fields {
         return Ok(Answer::Id(vec![row]));
     }
     let handle: crate::domain::id::Handle = claimed.handle.parse()?;

@@ -30,8 +30,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "decide")]
     pub dry_run: bool,
 
-    /// Decide the job
-    #[arg(long, value_name = "WHAT", requires = "job", value_parser = args::words(Decision::WORDS))]
+    /// Decide the job, which must be uncertain
+    ///
+    /// Whoever decides says why, with --because.
+    #[arg(long, value_name = "WHAT", requires_all = ["job", "because"], value_parser = args::words(Decision::WORDS))]
     pub decide: Option<Decision>,
 
     /// One line on why; it is kept with the decision

@@ -1,4 +1,6 @@
 //! The commands from outside: their flags, their statuses, their output.
 
+mod contract;
 mod front;
+mod hostile;
 mod voice;
