@@ -103,6 +103,7 @@ $ ares-claim --owner-fd 9
 ares-claim: ARES_NOTHING_TO_CLAIM: [..]
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/claim.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let report = self.report.clone();

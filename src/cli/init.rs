@@ -18,14 +18,14 @@ pub struct Args {
 
     /// Upgrade a store of an older version
     ///
-    /// Stop everything that uses it first. A copy of the database is kept beside it.
+    /// Stop everything that uses it, and make a copy of its directory, first.
     #[arg(long)]
     pub upgrade: bool,
 
     /// Accept a store that was copied or unpacked here
     ///
-    /// Read its config.toml first: it names programs that will be run. What was claimed or running where it came from
-    /// is uncertain here.
+    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too, and what
+    /// was running where it came from is uncertain here.
     #[arg(long)]
     pub adopt: bool,
 
@@ -48,6 +48,7 @@ $ ares-init queue
 $ ares-init queue
 [..]/queue
 ";
+    const NOTES: &'static str = include_str!("notes/init.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let dir = match (self.dir, cx.place()?) {

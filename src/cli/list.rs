@@ -92,6 +92,7 @@ $ ares-list --label day
 $ ares-list --count
 1
 ";
+    const NOTES: &'static str = include_str!("notes/list.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let filter = Filter {

@@ -55,6 +55,7 @@ $ ares-submit -- true
 $ ares-log --verb submit --format '%(verb) %(subject)'
 submit 1
 ";
+    const NOTES: &'static str = include_str!("notes/log.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;

@@ -53,6 +53,8 @@ pub trait Run: clap::Args {
     const ERRORS: &'static [Code] = &[];
     /// A shell session, run as a test.
     const EXAMPLES: &'static str;
+    /// What is worth knowing before it is used in earnest: paragraphs, and indented text that stays as it is.
+    const NOTES: &'static str = "";
 
     /// Does it.
     fn run(self, cx: &mut Context) -> Result<Answer>;
@@ -74,6 +76,8 @@ pub struct Command {
     pub errors: &'static [Code],
     /// A shell session, run as a test.
     pub examples: &'static str,
+    /// What is worth knowing before it is used in earnest.
+    pub notes: &'static str,
     /// Its arguments.
     pub usage: fn() -> clap::Command,
     /// Its main function over the arguments that follow its name.
@@ -90,6 +94,7 @@ impl Command {
             fields: C::FIELDS,
             errors: C::ERRORS,
             examples: C::EXAMPLES,
+            notes: C::NOTES,
             usage: usage::<C>,
             main: start::<C>,
         }
@@ -155,13 +160,17 @@ fn usage<C: Run>() -> clap::Command {
     <args::Common as clap::Args>::augment_args(all)
         .about(about.unwrap_or_default())
         .long_about(clap::builder::Resettable::from(long))
-        .after_long_help(format!("Examples:\n{}", indent(C::EXAMPLES)))
+        .after_long_help(more(C::NOTES, C::EXAMPLES))
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
 }
 
-fn indent(text: &str) -> String {
-    text.trim().lines().map(|line| format!("  {line}\n")).collect()
+/// What help adds to the options.
+fn more(notes: &str, examples: &str) -> String {
+    let indent = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let indent = |text: &str| text.trim_end().lines().map(indent).collect::<String>();
+    let notes = if notes.is_empty() { String::new() } else { format!("Notes:\n{}\n", indent(notes)) };
+    format!("{notes}Examples:\n{}", indent(examples))
 }
 
 /// Parses, runs, prints, and says it all in the exit status.

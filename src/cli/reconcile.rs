@@ -67,6 +67,7 @@ $ ares-run --quiet >/dev/null
 $ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attempt) %(state)'
 1.1 cancelled
 ";
+    const NOTES: &'static str = include_str!("notes/reconcile.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         if self.dry_run {

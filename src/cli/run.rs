@@ -22,8 +22,8 @@ use std::ffi::OsString;
 /// The status says how it went: 0 all ok, 1 some failed or nothing to run, 10 something is uncertain. A job that ends
 /// uncertain does not keep the others from running.
 ///
-/// On SIGTERM, SIGINT or SIGHUP no further job is started and the running worker is asked to end; after --grace it is
-/// ended.
+/// On SIGTERM, SIGINT or SIGHUP no further job is started. The running worker may finish within --grace; after that, or
+/// at a second signal, it is ended.
 #[derive(clap::Args)]
 pub struct Args {
     /// Go on until no job may run
@@ -56,9 +56,11 @@ pub struct Args {
     #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
-    /// Time between asking a running worker to end and ending it; default the job's own
-    #[arg(long, value_name = "DURATION", value_parser = args::span)]
-    pub grace: Option<Span>,
+    /// How long the running worker may go on after a signal
+    ///
+    /// After it the worker is asked to end, and ended when the job's own grace is over.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = args::span)]
+    pub grace: Span,
 }
 
 impl Run for Args {
@@ -87,6 +89,7 @@ $ ares-run
 ares-run: ARES_NOTHING_TO_CLAIM: [..]
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/run.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         if self.jobs > 1 {
@@ -101,8 +104,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         };
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         let mut signals = Signals::listen()?;
-        let grace = self.grace.unwrap_or(Span(30_000));
-        let mut watch = Watch { signals: &mut signals, grace, asked: None };
+        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None };
         let tally = run::run(&mut store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
             // A reader that went away does not end the work; it is told at the end.
             cx.out().row(Self::COLUMNS, &row(ended));

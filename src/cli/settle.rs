@@ -129,6 +129,7 @@ $ echo done | ares-settle \"$handle\" ok --result - --usage input=1200,output=80
 $ ares-show 1 --output result
 done
 ";
+    const NOTES: &'static str = include_str!("notes/settle.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let usage = self.spent()?;

@@ -116,6 +116,7 @@ ares-show: ARES_NOT_FOUND: [..]
 ...
 ? 14
 ";
+    const NOTES: &'static str = include_str!("notes/show.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;

@@ -30,7 +30,7 @@ const BATCH_MAX: usize = 64 << 20;
 pub struct Args {
     /// The worker that does it; default command
     ///
-    /// A name from config.toml, or one that is built in: command, codex, synthetic.
+    /// A name from config.toml, or one that is built in: command, codex, synthetic. See ares-workers(7).
     #[arg(short, long, value_name = "NAME", value_parser = args::name)]
     pub worker: Option<String>,
 
@@ -46,6 +46,8 @@ pub struct Args {
     pub file: Option<PathBuf>,
 
     /// Run it in this directory; default the current one
+    ///
+    /// It must be there now, and is frozen as an absolute path.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 
@@ -57,25 +59,26 @@ pub struct Args {
 
     /// Set an option of the worker's adapter
     ///
-    /// May be given several times.
+    /// May be given several times. The options of each adapter are in ares-workers(7).
     #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
     pub option: Vec<(String, String)>,
 
-    /// Stop an attempt after this long; default never
+    /// Stop an attempt after this long; default the worker's own
     ///
-    /// What a stopped attempt did is not known: it ends uncertain.
+    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m. What a stopped attempt did is not known: it ends
+    /// uncertain. A command has no time-out by itself; those of agents are in ares-workers(7).
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout: Option<Span>,
 
-    /// Stop an attempt that printed nothing for this long after its start
+    /// Stop an attempt that printed nothing for this long after its start; default the worker's own
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_first: Option<Span>,
 
-    /// Stop an attempt that prints nothing for this long
+    /// Stop an attempt that prints nothing for this long; default the worker's own
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_idle: Option<Span>,
 
-    /// Time between asking a worker to end and ending it; default 10s
+    /// Time between asking a worker to end (SIGTERM) and ending it (SIGKILL); default 10s
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub grace: Option<Span>,
 
@@ -320,6 +323,7 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 3
 4
 ";
+    const NOTES: &'static str = include_str!("notes/submit.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let mut store = cx.store()?;

@@ -55,6 +55,7 @@ ares-wait: ARES_WAITED_FAILED: [..]
 ...
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/wait.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let mut store = cx.store()?;

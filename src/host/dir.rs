@@ -2,6 +2,7 @@
 //! It does not know what the files mean, and opens nothing that belongs to the database.
 
 use crate::domain::id::AttemptId;
+use crate::domain::time::Time;
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -112,6 +113,12 @@ pub fn temporary(name: &str) -> Result<std::path::PathBuf> {
 /// Removes a directory of ours with everything in it, never through a link.
 pub fn remove_tree(path: &Path) -> Result<()> {
     std::fs::remove_dir_all(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))
+}
+
+/// When a file was last written, where that can be told.
+pub fn modified(path: &Path) -> Option<Time> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some(Time(meta.mtime().saturating_mul(1000)))
 }
 
 /// The names in a directory that are UTF-8, as all of ours are; none when there is no directory.

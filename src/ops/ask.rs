@@ -278,13 +278,13 @@ fn prompt_of(ask: &Ask) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Refuses words that cannot be names or arguments.
 /// Whether this can be the name of a label, a group or a worker: one that any option, list and shell can carry.
 pub fn is_name(text: &str) -> bool {
     let clean = |c: char| c.is_alphanumeric() || "._:/@+-".contains(c);
     !text.is_empty() && text.len() <= 128 && !text.starts_with('-') && text.chars().all(clean)
 }
 
+/// Refuses words that cannot be names or arguments.
 fn check_words(ask: &Ask) -> Result<()> {
     let bad = |name: &str, rule: &str| {
         let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();

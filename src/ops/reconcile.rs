@@ -10,6 +10,7 @@ use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, Now, State};
 use crate::domain::moves::Word as _;
 use crate::domain::outcome::{Report, Seen};
+use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::keeper::{self, Mark};
 use crate::host::process::{self, Identity, Life};
@@ -17,6 +18,9 @@ use crate::host::{clock, dir, lock};
 use crate::store::{Attempt, Done, Request, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+
+/// An owner file younger than this is not taken for a leftover.
+const OWNER_FRESH: Span = Span(60_000);
 
 /// What a pass found of one attempt.
 #[derive(Clone, Debug)]
@@ -269,7 +273,12 @@ pub fn tidy(store: &Store) -> Result<usize> {
         }
     }
     let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
+    let now = clock::now();
     for name in dir::names(&store.locks())?.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
+        // A shell has opened it, or will in a moment, and locks it with its first claim only.
+        if dir::modified(&store.locks().join(name)).is_some_and(|at| now.0 - at.0 < OWNER_FRESH.0) {
+            continue;
+        }
         removed += usize::from(lock::remove_if_stale(&store.locks().join(name))?);
     }
     Ok(removed)

@@ -5,4 +5,6 @@ mod commands;
 mod generated;
 mod layers;
 mod manual;
+mod pages;
+mod roff;
 mod tidy;
