@@ -125,6 +125,10 @@ impl Args {
         let nothing = || Error::new(Code::NothingToClaim, "no job may run now");
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
+            if cx.op_id().is_some() {
+                let error = Error::new(Code::Usage, "--op-id cannot be used around a command, which would run again");
+                return Err(error.hint("claim with --owner-fd, then run it"));
+            }
             let caller = cx.caller(&store)?;
             let wrapped = wrap::wrap(&mut store, &caller, &config, &wanted, &self.command, self.capture)?;
             return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));

@@ -19,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
     name: NAME,
     purpose: "",
     mutates: false,
+    repeats: false,
     columns: &[],
     fields: &[],
     errors: &[Code::Usage],

@@ -66,6 +66,8 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-run";
     const MUTATES: bool = true;
+    // What a worker did cannot be done again by its answer.
+    const REPEATS: bool = false;
     const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
     const FIELDS: &'static [Field] = fields::END;
     const ERRORS: &'static [Code] = &[

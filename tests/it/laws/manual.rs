@@ -160,7 +160,8 @@ fn exit_status(command: &Command) -> String {
         classes.extend(command.errors.iter().map(|code| code.class()));
     }
     if command.mutates {
-        classes.extend([Class::Unknown, Class::Conflict]);
+        classes.push(Class::Unknown);
+        classes.extend(command.repeats.then_some(Class::Conflict));
     }
     let used = |status: u8| status == 0 || classes.iter().any(|class| class.exit() == status);
     let mut page = section("EXIT STATUS");
@@ -186,7 +187,8 @@ fn errors(command: &Command) -> String {
         codes.extend(COMMON);
     }
     if command.mutates {
-        codes.extend([Code::OperationConflict, Code::CommitUnknown, Code::OutputLost]);
+        codes.extend([Code::CommitUnknown, Code::OutputLost]);
+        codes.extend(command.repeats.then_some(Code::OperationConflict));
     }
     codes.sort_by_key(|code| Code::ALL.iter().position(|other| other == code));
     codes.dedup();
