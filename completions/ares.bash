@@ -22,6 +22,9 @@ _ares() {
             ares,demo)
                 cmd="ares__subcmd__demo"
                 ;;
+            ares,fsck)
+                cmd="ares__subcmd__fsck"
+                ;;
             ares,help)
                 cmd="ares__subcmd__help"
                 ;;
@@ -60,6 +63,9 @@ _ares() {
                 ;;
             ares__subcmd__help,demo)
                 cmd="ares__subcmd__help__subcmd__demo"
+                ;;
+            ares__subcmd__help,fsck)
+                cmd="ares__subcmd__help__subcmd__fsck"
                 ;;
             ares__subcmd__help,help)
                 cmd="ares__subcmd__help__subcmd__help"
@@ -101,7 +107,7 @@ _ares() {
 
     case "${cmd}" in
         ares)
-            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile help"
+            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile fsck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -215,8 +221,37 @@ _ares() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ares__subcmd__fsck)
+            opts="-z -q -h -V --full --repair --store --wait-lock --json --null --format --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --store)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --wait-lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ares__subcmd__help)
-            opts="demo init submit run wait stop claim settle list show log reconcile help"
+            opts="demo init submit run wait stop claim settle list show log reconcile fsck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -244,6 +279,20 @@ _ares() {
             return 0
             ;;
         ares__subcmd__help__subcmd__demo)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ares__subcmd__help__subcmd__fsck)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -559,7 +608,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__reconcile)
-            opts="-z -q -h -V --dry-run --decide --because --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --dry-run --decide --because --seen --adopt --stop-survivors --op-id --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -570,6 +619,10 @@ _ares() {
                     return 0
                     ;;
                 --because)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -600,7 +653,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__run)
-            opts="-j -z -q -h -V --drain --wait --jobs --label --group --worker --job --grace --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-j -z -q -h -V --drain --wait --jobs --label --group --worker --job --grace --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -631,10 +684,6 @@ _ares() {
                     return 0
                     ;;
                 --grace)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --op-id)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

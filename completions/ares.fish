@@ -38,6 +38,7 @@ complete -c ares -n "__fish_ares_needs_command" -f -a "list" -d 'List jobs'
 complete -c ares -n "__fish_ares_needs_command" -f -a "show" -d 'Show one thing with all its evidence'
 complete -c ares -n "__fish_ares_needs_command" -f -a "log" -d 'Show who changed what, and when'
 complete -c ares -n "__fish_ares_needs_command" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
+complete -c ares -n "__fish_ares_needs_command" -f -a "fsck" -d 'Verify everything in a store'
 complete -c ares -n "__fish_ares_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ares -n "__fish_ares_using_subcommand demo" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand demo" -l wait-lock -d 'Wait at most this long for the store' -r
@@ -110,7 +111,6 @@ complete -c ares -n "__fish_ares_using_subcommand run" -l group -d 'Only jobs of
 complete -c ares -n "__fish_ares_using_subcommand run" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l job -d 'Only this job' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'How long the running worker may go on after a signal' -r
-complete -c ares -n "__fish_ares_using_subcommand run" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand run" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l format -d 'Print each record in this format' -r
@@ -248,26 +248,40 @@ no-effect\t''
 retry\t''
 abandon\t''"
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l because -d 'One line on why; it is kept with the decision' -r
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l seen -d 'Decide only on this evidence: refuse when it has changed since' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l format -d 'Print each record in this format' -r
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l dry-run -d 'Show what would be done, and change nothing'
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l adopt -d 'Wait for what is left of the attempt to end, then decide as the evidence proposes'
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l stop-survivors -d 'End what is left of the attempt first; each process is identified before it gets a signal'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "demo" -d 'Show the main job at work in a throw-away store'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "init" -d 'Make a store, or upgrade one'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "submit" -d 'Queue one job, or many'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "run" -d 'Run the next job, or all'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "wait" -d 'Wait until jobs end'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "stop" -d 'Stop jobs'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "claim" -d 'Take the next job that may run'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "settle" -d 'Record how an attempt ended'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "list" -d 'List jobs'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "show" -d 'Show one thing with all its evidence'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "log" -d 'Show who changed what, and when'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l wait-lock -d 'Wait at most this long for the store' -r
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l format -d 'Print each record in this format' -r
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l full -d 'Have every page and every index entry looked at; slower'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l repair -d 'First put right what cannot lose anything: leftovers and modes'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l json -d 'Print one JSON object per line, with all fields'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -s z -l null -d 'End records with NUL and escape nothing'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -s q -l quiet -d 'Print no notes and no plain no'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -s V -l version -d 'Print version'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "demo" -d 'Show the main job at work in a throw-away store'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "init" -d 'Make a store, or upgrade one'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "submit" -d 'Queue one job, or many'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "run" -d 'Run the next job, or all'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "wait" -d 'Wait until jobs end'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "stop" -d 'Stop jobs'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "claim" -d 'Take the next job that may run'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "settle" -d 'Record how an attempt ended'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "list" -d 'List jobs'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "show" -d 'Show one thing with all its evidence'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "log" -d 'Show who changed what, and when'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "fsck" -d 'Verify everything in a store'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -146,6 +146,7 @@ codes! {
     // Plain answers.
     NothingToClaim "ARES_NOTHING_TO_CLAIM" No "No queued job may run now." "";
     WaitedFailed "ARES_WAITED_FAILED" No "A job that was waited for did not succeed." "see ares-show JOB";
+    Findings "ARES_FINDINGS" No "Something in the store does not hold." "ares-fsck --repair mends what cannot lose anything";
     Timeout "ARES_TIMEOUT" No "The time to wait passed before the jobs ended; they go on." "";
 
     // Called wrongly.

@@ -9,6 +9,7 @@ pub mod output;
 
 pub mod claim;
 pub mod demo;
+pub mod fsck;
 pub mod init;
 pub mod list;
 pub mod log;
@@ -121,6 +122,7 @@ pub static COMMANDS: &[Command] = &[
     Command::of::<show::Args>("look"),
     Command::of::<log::Args>("look"),
     Command::of::<reconcile::Args>("mend"),
+    Command::of::<fsck::Args>("mend"),
 ];
 
 /// The first argument of the hidden command that our own executable is started with, to be a keeper.

@@ -1,33 +1,41 @@
 //! ares-reconcile: find what crashes left, do what is safe, take decisions.
 
 use super::{Answer, Context, Field, Row, Run, args};
-use crate::domain::id::AttemptId;
-use crate::domain::id::JobId;
-use crate::domain::job::Decision;
-use crate::domain::job::State;
+use crate::domain::digest::Digest;
+use crate::domain::id::{AttemptId, JobId};
+use crate::domain::job::{Decision, State};
 use crate::domain::moves::Word as _;
+use crate::domain::outcome::clean;
 use crate::error::{Code, Error, Result};
-use crate::ops::reconcile::{self, Became, Found};
+use crate::host::signals::Signals;
+use crate::ops::evidence::{self, Packet};
+use crate::ops::reconcile::{self, Became, Found, Order};
+use crate::ops::show;
 use crate::store::Attempt;
 
 /// Find what crashes left, and mend or decide it
 ///
 /// Every claimed or running attempt whose owner is gone is looked at. What provably never started is queued again; what
-/// has a record of its end is settled by it; a worker that is alive is left alone. The rest is uncertain, and its
-/// evidence is shown. Nothing uncertain is repeated without a decision.
+/// has a record of its end is settled by it; a worker that is alive is left alone. The rest is uncertain. Nothing
+/// uncertain is repeated without a decision.
 ///
-/// With --decide one uncertain job is decided: ok and error say how it ended, no-effect queues it again without
-/// burning a try, retry does it again whatever it did, abandon cancels it. The decision is added beside the record.
+/// With JOB the evidence of its latest attempt is shown: what was seen, the ends of its output, its last events, what
+/// the worker's own store says (read only), the state of the directory's repository, jobs that it submitted, processes
+/// that are still alive; and what the evidence speaks for, if it does. It decides nothing.
+///
+/// With --decide the job is decided: ok and error say how it ended, no-effect queues it again without burning a try,
+/// retry does it again whatever it did, abandon cancels it. The decision is added beside the record, with its evidence.
+/// retry also offers a job again that is held after five releases.
 ///
 /// The status is 10 while anything that was asked for is uncertain.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only this job; default all
+    /// Show the evidence of this job, or decide it
     #[arg(value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
     /// Show what would be done, and change nothing
-    #[arg(long, conflicts_with = "decide")]
+    #[arg(long, conflicts_with_all = ["decide", "adopt", "stop_survivors"])]
     pub dry_run: bool,
 
     /// Decide the job, which must be uncertain
@@ -39,6 +47,22 @@ pub struct Args {
     /// One line on why; it is kept with the decision
     #[arg(long, value_name = "TEXT", requires = "decide")]
     pub because: Option<String>,
+
+    /// Decide only on this evidence: refuse when it has changed since
+    #[arg(long, value_name = "DIGEST", requires = "decide", value_parser = digest)]
+    pub seen: Option<Digest>,
+
+    /// Wait for what is left of the attempt to end, then decide as the evidence proposes
+    #[arg(long, requires = "job", conflicts_with = "decide")]
+    pub adopt: bool,
+
+    /// End what is left of the attempt first; each process is identified before it gets a signal
+    #[arg(long, requires = "job")]
+    pub stop_survivors: bool,
+}
+
+fn digest(text: &str) -> std::result::Result<Digest, String> {
+    Digest::parse(text).ok_or_else(|| "write the 64 digits that ares-reconcile JOB shows".to_owned())
 }
 
 impl Run for Args {
@@ -53,9 +77,14 @@ impl Run for Args {
         ("detail", "text: one line on the evidence"),
         ("job", "integer: the job"),
         ("code", "text: the code of the end"),
+        ("proposal", "text: the decision that the evidence speaks for, with JOB"),
+        ("reason", "text: why"),
+        ("survivors", "json: processes of the attempt that are alive, a list"),
+        ("digest", "text: the digest of the evidence, for --seen"),
+        ("evidence", "json: everything there is to see"),
     ];
     const ERRORS: &'static [Code] =
-        &[Code::Uncertain, Code::AlreadyDecided, Code::Survivors, Code::IllegalMove, Code::NotFound];
+        &[Code::Uncertain, Code::AlreadyDecided, Code::Conflict, Code::Survivors, Code::IllegalMove, Code::NotFound];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-reconcile
@@ -64,44 +93,88 @@ $ ares-submit --timeout 200ms --grace 100ms -- sleep 60
 $ ares-run --quiet >/dev/null
 ...
 ? 10
-$ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attempt) %(state)'
+$ seen=$(ares-reconcile 1 --format '%(digest)' 2>/dev/null)
+? 10
+$ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" --format '%(attempt) %(state)'
 1.1 cancelled
 ";
     const NOTES: &'static str = include_str!("notes/reconcile.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
+        let Some(job) = self.job else { return self.pass(cx) };
+        let mut store = cx.store()?;
+        let caller = cx.caller(&store)?;
+        if !self.dry_run {
+            reconcile::pass(&mut store, false)?;
+        }
+        if self.stop_survivors {
+            let id = show::job(&store, job)?.job.facts;
+            let left = evidence::stop_survivors(&store, AttemptId { job, n: id.attempt })?;
+            if !left.is_empty() {
+                return Err(Error::new(Code::Survivors, format!("could not be ended: {left:?}")));
+            }
+        }
+        let op_id = cx.op_id().map(str::to_owned);
+        let decided = match self.decide {
+            Some(decision) => {
+                let because = clean(self.because.as_deref().unwrap_or(""));
+                reconcile::decide(&mut store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
+            }
+            None if self.adopt => reconcile::adopt(&mut store, &caller, op_id, job, &mut Signals::listen()?)?,
+            None => return packet(cx, &evidence::gather(&store, &caller, job)?),
+        };
+        let row = Row::new()
+            .with("attempt", decided.attempt)
+            .with("found", "uncertain")
+            .with("done", "decided")
+            .with("state", decided.state)
+            .with("detail", self.because)
+            .with("job", job);
+        Ok(Answer::rows(Self::COLUMNS, vec![row]))
+    }
+}
+
+impl Args {
+    /// One look at everything.
+    fn pass(&self, cx: &mut Context) -> Result<Answer> {
         if self.dry_run {
             cx.reads_only();
         }
         let mut store = cx.store()?;
-        if let (Some(job), Some(decision)) = (self.job, self.decide) {
-            let because = self.because.as_deref().unwrap_or("");
-            let decided = reconcile::decide(&mut store, cx.op_id().map(str::to_owned), job, decision, because)?;
-            let row = Row::new()
-                .with("attempt", decided.attempt)
-                .with("found", "uncertain")
-                .with("done", "decided")
-                .with("state", decided.state)
-                .with("detail", because.to_owned())
-                .with("job", job);
-            return Ok(Answer::rows(Self::COLUMNS, vec![row]));
-        }
         let pass = reconcile::pass(&mut store, self.dry_run)?;
         if !self.dry_run {
             reconcile::tidy(&store)?;
         }
-        let asked = |attempt: &AttemptId| self.job.is_none_or(|job| attempt.job == job);
-        let mut rows: Vec<Row> = pass.found.iter().filter(|found| asked(&found.attempt)).map(row).collect();
+        let mut rows: Vec<Row> = pass.found.iter().map(row).collect();
         let uncertain = reconcile::uncertain(&store)?;
-        let uncertain: Vec<_> = uncertain.iter().filter(|attempt| asked(&attempt.id)).collect();
         let listed = |attempt: &AttemptId| pass.found.iter().any(|found| found.attempt == *attempt);
-        rows.extend(uncertain.iter().filter(|attempt| !listed(&attempt.id)).map(|attempt| waiting(attempt)));
+        rows.extend(uncertain.iter().filter(|attempt| !listed(&attempt.id)).map(waiting));
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));
         match uncertain.len() {
             0 => Ok(Answer::Nothing),
             n => Err(Error::new(Code::Uncertain, format!("{n} attempts wait for a decision"))),
         }
     }
+}
+
+/// The evidence of one attempt.
+fn packet(cx: &mut Context, packet: &Packet) -> Result<Answer> {
+    let proposal = packet.proposal.as_ref();
+    let row = Row::new()
+        .with("attempt", packet.attempt)
+        .with("job", packet.attempt.job)
+        .with("state", packet.state.word())
+        .with("proposal", proposal.map(|proposal| proposal.decision.word()))
+        .with("reason", proposal.map(|proposal| proposal.reason.clone()))
+        .with("survivors", serde_json::json!(packet.survivors))
+        .with("digest", packet.digest.to_string())
+        .with("evidence", packet.evidence.clone());
+    cx.out().answer(&Answer::Record(row));
+    if packet.state == State::Uncertain {
+        let said = format!("attempt {} waits for a decision", packet.attempt);
+        return Err(Error::new(Code::Uncertain, said).hint("decide it with --decide WHAT --because TEXT"));
+    }
+    Ok(Answer::Nothing)
 }
 
 fn row(found: &Found) -> Row {

@@ -151,11 +151,12 @@ fn row(ended: &Ended) -> Row {
 }
 
 fn answer(tally: Tally, until: Until) -> Result<Answer> {
-    let all = tally.ok + tally.failed + tally.uncertain;
+    let all = tally.ok + tally.failed + tally.again + tally.uncertain;
     if tally.uncertain > 0 {
         return Err(Error::new(Code::Uncertain, format!("{} of {all} attempts ended uncertain", tally.uncertain)));
     }
-    if tally.failed > 0 {
+    // What is queued again ends later, unless this was the only attempt asked for.
+    if tally.failed > 0 || (until == Until::One && tally.again > 0) {
         return Ok(Answer::No(Error::new(
             Code::WaitedFailed,
             format!("{} of {all} attempts did not succeed", tally.failed),

@@ -247,7 +247,7 @@ fn attempt_row(shown: &AttemptShown) -> Row {
     let text = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     let resolution = shown.resolution.as_ref().map(|resolution| {
-        json!({ "decision": resolution.decision, "because": resolution.because, "by": parsed(&resolution.by), "at": resolution.at.to_string() })
+        json!({  "decision": resolution.decision, "evidence": text(resolution.evidence), "because": resolution.because, "by": parsed(&resolution.by), "at": resolution.at.to_string() })
     });
     let findings: Vec<_> = shown
         .findings

@@ -2,12 +2,11 @@
 //! It does not know what the files mean, and opens nothing that belongs to the database.
 
 use crate::domain::id::AttemptId;
-use crate::domain::time::Time;
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// File systems whose locks or whose `fsync` cannot be trusted across machines, by the magic number of statfs(2).
@@ -40,6 +39,17 @@ pub fn owner_and_mode(path: &Path) -> Result<(u32, u32)> {
     let meta = std::fs::symlink_metadata(path)
         .or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
     Ok((meta.uid(), meta.mode() & 0o7777))
+}
+
+/// Takes from others whatever they may do with a file or directory of ours; a link is left alone.
+pub fn close_to_others(path: &Path) -> Result<()> {
+    let what = || format!("cannot change the mode of '{}'", path.display());
+    let meta = std::fs::symlink_metadata(path).or_code(Code::StoreUnusable, what)?;
+    if meta.is_symlink() || meta.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let closed = std::fs::Permissions::from_mode(meta.mode() & 0o7700);
+    std::fs::set_permissions(path, closed).or_code(Code::StoreUnusable, what)
 }
 
 /// Makes a directory that only its owner may enter, or finds that it is one already.
@@ -115,12 +125,6 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     std::fs::remove_dir_all(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))
 }
 
-/// When a file was last written, where that can be told.
-pub fn modified(path: &Path) -> Option<Time> {
-    let meta = std::fs::symlink_metadata(path).ok()?;
-    Some(Time(meta.mtime().saturating_mul(1000)))
-}
-
 /// The names in a directory that are UTF-8, as all of ours are; none when there is no directory.
 pub fn names(path: &Path) -> Result<Vec<String>> {
     let what = || format!("cannot list '{}'", path.display());
@@ -145,6 +149,28 @@ pub fn named(base: &Path, asked: Option<&str>) -> Result<String> {
         return Err(bad("is not a directory"));
     }
     path.to_str().map(str::to_owned).ok_or_else(|| bad("is not UTF-8"))
+}
+
+/// The first file whose name ends like this, at most so deep under a directory; links are not followed.
+pub fn find(root: &Path, ending: &str, depth: usize) -> Result<Option<std::path::PathBuf>> {
+    if depth == 0 {
+        return Ok(None);
+    }
+    let mut names = names(root)?;
+    // The latest day first, where folders are named by days.
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    for path in names.iter().map(|name| root.join(name)) {
+        let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
+        if meta.is_file() && path.to_string_lossy().ends_with(ending) {
+            return Ok(Some(path));
+        }
+        if meta.is_dir()
+            && let Some(found) = find(&path, ending, depth - 1)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// Makes the names in a directory durable.

@@ -123,9 +123,13 @@ pub fn is_held(path: &Path) -> Result<bool> {
     }
 }
 
-/// Removes an owner's lock file that nobody holds. It is removed under its own lock, so that an owner which opened it
-/// just now finds it gone when it compares. Says whether it was removed.
-pub fn remove_if_stale(path: &Path) -> Result<bool> {
+/// Removes an owner's lock file that nobody holds and that was not touched for so long. It is removed under its own
+/// lock, so that an owner which opened it just now finds it gone when it compares. Says whether it was removed.
+pub fn remove_if_stale(path: &Path, untouched: Duration) -> Result<bool> {
+    let age = std::fs::symlink_metadata(path).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+    if age.is_none_or(|age| age < untouched) {
+        return Ok(false);
+    }
     let Some(_held) = try_lock(path)? else { return Ok(false) };
     std::fs::remove_file(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))?;
     Ok(true)

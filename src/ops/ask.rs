@@ -193,8 +193,11 @@ impl<'a> Resolver<'a> {
         labels.sort();
         labels.dedup();
         let group = ask.group.clone().or_else(|| entry.group.clone()).unwrap_or_else(|| {
-            // Two turns at once in one credential directory may log each other out.
-            if adapter.keeps_session() { format!("{HOME_GROUP}{}:{home}", adapter.name()) } else { String::new() }
+            // Two turns at once in one credential directory may log each other out. Without a directory of its own, a
+            // worker uses its program's.
+            let default = program.rsplit('/').next().unwrap_or_default();
+            let home = if home.is_empty() { default } else { &home };
+            if adapter.keeps_session() { format!("{HOME_GROUP}{home}") } else { String::new() }
         });
         let spec = Spec {
             worker: name,

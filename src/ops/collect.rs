@@ -1,7 +1,7 @@
 //! What an attempt's files say of its end: read through its adapter, bounded in memory, and made ready to be stored.
 //! The runner and the reconciler use the same eyes.
 
-use crate::domain::outcome::{Cause, Report, Seen};
+use crate::domain::outcome::{Cause, Outcome, Report, Seen};
 use crate::error::Result;
 use crate::host::dir;
 use crate::host::growing::Growing;
@@ -38,7 +38,9 @@ impl Follower {
 
     /// Reads to the end and says what the attempt came to.
     pub fn finish(mut self, folder: &Path, seen: &Seen) -> Result<Report> {
-        self.follow()?;
+        if self.reader.listens() {
+            self.follow()?;
+        }
         let stderr = dir::tail(&folder.join("stderr"), STDERR_TAIL).map(|(bytes, _)| bytes).unwrap_or_default();
         Ok(self.reader.finish(seen, &stderr))
     }
@@ -62,8 +64,9 @@ impl Evidence {
         let (stdout, stderr) = (file("stdout")?, file("stderr")?);
         let result = match &report.answer {
             Some(answer) if !answer.is_empty() => Some(spool.prepare(answer)?),
-            Some(_) => None,
-            None => stdout.clone(),
+            // What did not end well has no answer; what it printed is kept as its output.
+            None if report.outcome == Outcome::Ok => stdout.clone(),
+            Some(_) | None => None,
         };
         Ok(Self { report, seen, result, stdout, stderr })
     }

@@ -72,7 +72,9 @@ pub fn prepare(
             Some(path)
         }
     };
-    let env = environment(store, caller, job, attempt, &plan);
+    let home = store.read(|view| view.session(job.session))?.map(|session| session.credential_home);
+    let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
+    let env = environment(store, caller, job, attempt, &plan, home);
     let limits = &job.spec.limits;
     Ok(Prepared::Ready(Box::new(Start {
         attempt: attempt.to_string(),
@@ -99,13 +101,21 @@ pub(super) fn adapter_of(job: &JobRow) -> Result<Adapter> {
 }
 
 /// The worker's complete environment: what is harmless, what was named, what the adapter sets, and who it is.
-fn environment(store: &Store, caller: &Caller, job: &JobRow, attempt: AttemptId, plan: &Plan) -> Vec<(String, String)> {
+fn environment(
+    store: &Store,
+    caller: &Caller,
+    job: &JobRow,
+    attempt: AttemptId,
+    plan: &Plan,
+    home: Option<(&str, String)>,
+) -> Vec<(String, String)> {
     let named = |name: &str| job.spec.env.iter().any(|env| env == name);
     let passes =
         |name: &str| worker::may_pass(name, named(name)) || (plan.pass.contains(&name) && worker::may_pass(name, true));
     let mut env: std::collections::BTreeMap<String, String> =
         caller.env.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     env.extend(plan.env.iter().cloned());
+    env.extend(home.map(|(name, path)| (name.to_owned(), path)));
     env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
     env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
     env.into_iter().collect()

@@ -2,25 +2,29 @@
 //! acted, settled because its keeper saw its end, or marked uncertain. No timer decides anything. And decisions about
 //! what is uncertain.
 
+use super::Caller;
 use super::collect::{Evidence, Follower};
 use super::dispatch::adapter_of;
+use super::evidence;
 use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
-use crate::domain::job::{Decision, Now, State};
+use crate::domain::job::{Decision, State};
 use crate::domain::moves::Word as _;
 use crate::domain::outcome::{Report, Seen};
-use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::keeper::{self, Mark};
 use crate::host::process::{self, Identity, Life};
+use crate::host::signals::Signals;
 use crate::host::{clock, dir, lock};
-use crate::store::{Attempt, Done, Request, Store};
+use crate::store::{Attempt, Done, Ledger, Request, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::Duration;
 
-/// An owner file younger than this is not taken for a leftover.
-const OWNER_FRESH: Span = Span(60_000);
+/// An owner file that nobody holds is left alone for so long: a shell may be about to open it. Nothing but tidiness
+/// depends on this.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// What a pass found of one attempt.
 #[derive(Clone, Debug)]
@@ -213,45 +217,99 @@ pub struct Decided {
     pub state: String,
 }
 
-/// Decides an uncertain job. Running it again is refused while anything of the old attempt lives.
-pub fn decide(
-    store: &mut Store,
-    op_id: Option<String>,
-    job: JobId,
-    decision: Decision,
-    because: &str,
-) -> Result<Decided> {
-    let fields: [&[u8]; 3] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes()];
+/// A decision about an uncertain job.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The job.
+    pub job: JobId,
+    /// What is decided.
+    pub decision: Decision,
+    /// Why.
+    pub because: String,
+    /// The digest of the evidence that it is made on; it is refused when there is other evidence by now.
+    pub seen: Option<Digest>,
+}
+
+/// Decides an uncertain job, by a resolution that is added with its evidence. Running it again is refused while
+/// anything of the old attempt lives. A job that is held after five releases is offered again by `retry`.
+pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: &Order) -> Result<Decided> {
+    let Order { job, decision, because, seen } = order;
+    let text = seen.map_or_else(String::new, |digest| digest.to_string());
+    let fields: [&[u8]; 4] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes(), text.as_bytes()];
     let request = Request { op_id, digest: Digest::of("ares.decide.1", &fields) };
     if because.trim().is_empty() {
         return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
     }
-    let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
+    let found = store.read(|view| view.job(*job))?;
+    let latest = AttemptId { job: *job, n: found.facts.attempt };
+    if found.state != State::Uncertain {
+        return store.operate(clock::now(), "decide", &request, |ledger| decide_at_rest(ledger, latest, *decision));
+    }
     if matches!(decision, Decision::Retry | Decision::NoEffect) {
         refuse_survivors(store, latest)?;
     }
+    let packet = evidence::gather(store, caller, *job)?;
+    if seen.is_some_and(|seen| seen != packet.digest) {
+        let said = format!("the evidence of {latest} is {} by now", packet.digest);
+        return Err(Error::new(Code::Conflict, said).hint("look at it again with ares-reconcile JOB"));
+    }
+    let kept = store.spool().prepare(packet.text().as_bytes())?;
+    let answer = if *decision == Decision::Ok { evidence::answer(store, caller, latest)? } else { None };
+    let answer = answer.map(|answer| store.spool().prepare(answer.as_bytes())).transpose()?;
     let decided = store.operate(clock::now(), "decide", &request, |ledger| {
-        let n = match ledger.job_now(job)? {
-            Now::Queued(job) => job.facts().attempt,
-            Now::Claimed(job) => job.facts().attempt,
-            Now::Running(job) => job.facts().attempt,
-            Now::Uncertain(job) => job.facts().attempt,
-            Now::Ended(_) => latest.n,
-        };
-        let attempt = AttemptId { job, n };
-        let state = ledger.resolve(attempt, decision, "operator", because).map_err(|error| match error.code {
-            Code::Fenced => Error::new(Code::IllegalMove, format!("job {job} is not uncertain")),
-            _ => error,
-        })?;
-        Ok(Done::new(attempt.to_string(), Decided { attempt: attempt.to_string(), state: state.word().to_owned() }))
+        let evidence = ledger.put(&kept)?;
+        if let Some(answer) = &answer {
+            let digest = ledger.put(answer)?;
+            ledger.finding("adopted-answer", &latest.to_string(), "{}", Some(&digest))?;
+        }
+        let state = ledger.resolve(latest, *decision, "operator", because, Some(&evidence))?;
+        Ok(Done::new(latest.to_string(), Decided { attempt: latest.to_string(), state: state.word().to_owned() }))
     })?;
     dir::remove_attempt_dir(&store.attempt_dir(latest))?;
     Ok(decided)
 }
 
+/// What can be decided of a job that is not uncertain: one that is held after its releases is offered again.
+fn decide_at_rest(ledger: &mut Ledger<'_>, latest: AttemptId, decision: Decision) -> Result<Done<Decided>> {
+    if decision == Decision::Retry && ledger.unhold(latest.job)? {
+        let decided = Decided { attempt: latest.to_string(), state: State::Queued.word().to_owned() };
+        return Ok(Done::new(latest.to_string(), decided));
+    }
+    if let Some(first) = ledger.resolution(latest)? {
+        let said = format!("{latest} was decided '{}' because: {}", first.decision, first.because);
+        return Err(Error::new(Code::AlreadyDecided, said));
+    }
+    Err(Error::new(Code::IllegalMove, format!("job {} is not uncertain", latest.job)))
+}
+
+/// Waits for what is left of an attempt to end, then decides as the evidence proposes.
+pub fn adopt(
+    store: &mut Store,
+    caller: &Caller,
+    op_id: Option<String>,
+    job: JobId,
+    signals: &mut Signals,
+) -> Result<Decided> {
+    let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
+    while !survivors(store, latest)?.is_empty() {
+        if signals.count() > 0 {
+            return Err(Error::new(Code::Timeout, "the wait was interrupted; nothing was decided"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let packet = evidence::gather(store, caller, job)?;
+    let none = || {
+        Error::new(Code::Uncertain, format!("the evidence of {latest} speaks for nothing"))
+            .hint("look at it with ares-reconcile JOB, then --decide")
+    };
+    let proposal = packet.proposal.ok_or_else(none)?;
+    let because = format!("adopted: {}", proposal.reason);
+    decide(store, caller, op_id, &Order { job, decision: proposal.decision, because, seen: Some(packet.digest) })
+}
+
 /// Processes of an attempt that are still alive stand in the way of running it again.
 fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
-    let alive = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
+    let alive = survivors(store, attempt)?;
     let held = keeper::worker_lock_held(&store.attempt_dir(attempt))?;
     if alive.is_empty() && !held {
         return Ok(());
@@ -260,26 +318,28 @@ fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
     Err(Error::new(Code::Survivors, format!("processes of attempt {attempt} are alive: {}", pids.join(" "))))
 }
 
+/// Processes that carry the attempt's mark in their environment.
+pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
+    let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
+    pids.sort_unstable();
+    Ok(pids)
+}
+
 /// Removes what no open attempt needs any more: directories whose evidence is stored, lock files of owners that ended.
+/// The names are listed before the store is asked: an attempt is claimed before its directory is made, so one that is
+/// listed and not claimed any more is over.
 pub fn tidy(store: &Store) -> Result<usize> {
-    let open = store.read(|view| view.open_attempts())?;
-    let uncertain = store.read(|view| view.uncertain_attempts())?;
-    let kept = |name: &str| open.iter().chain(&uncertain).any(|attempt| attempt.id.to_string() == name);
+    let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
+    let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
+    let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
     let mut removed = 0;
-    for name in dir::names(&store.root().join("attempts"))?.iter().filter(|name| !kept(name)) {
-        if let Ok(id) = name.parse::<AttemptId>() {
-            dir::remove_attempt_dir(&store.attempt_dir(id))?;
-            removed += 1;
-        }
+    for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id)) {
+        dir::remove_attempt_dir(&store.attempt_dir(id))?;
+        removed += 1;
     }
     let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
-    let now = clock::now();
-    for name in dir::names(&store.locks())?.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
-        // A shell has opened it, or will in a moment, and locks it with its first claim only.
-        if dir::modified(&store.locks().join(name)).is_some_and(|at| now.0 - at.0 < OWNER_FRESH.0) {
-            continue;
-        }
-        removed += usize::from(lock::remove_if_stale(&store.locks().join(name))?);
+    for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
+        removed += usize::from(lock::remove_if_stale(&store.locks().join(name), STALE)?);
     }
     Ok(removed)
 }

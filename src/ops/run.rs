@@ -51,11 +51,13 @@ pub struct Ended {
 /// What a runner came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Attempts that succeeded.
+    /// Attempts whose job succeeded.
     pub ok: u64,
-    /// Attempts that failed or were void.
+    /// Attempts whose job failed or was cancelled.
     pub failed: u64,
-    /// Attempts that nobody can tell of, whatever was decided of them beforehand.
+    /// Attempts after which the job is queued again.
+    pub again: u64,
+    /// Attempts whose job is uncertain.
     pub uncertain: u64,
 }
 
@@ -269,10 +271,11 @@ impl Runner<'_> {
 
     fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Ended {
         let report = evidence.report();
-        match report.outcome {
-            Outcome::Ok => self.tally.ok += 1,
-            Outcome::Error | Outcome::Void => self.tally.failed += 1,
-            Outcome::Ambiguous => self.tally.uncertain += 1,
+        match state {
+            State::Succeeded => self.tally.ok += 1,
+            State::Failed | State::Cancelled => self.tally.failed += 1,
+            State::Queued | State::Claimed | State::Running => self.tally.again += 1,
+            State::Uncertain => self.tally.uncertain += 1,
         }
         let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
         Ended {

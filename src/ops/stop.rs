@@ -85,7 +85,7 @@ fn stop_one(ledger: &mut Ledger<'_>, id: JobId, order: &Order) -> Result<Stopped
         Now::Uncertain(job) => match order.decision {
             Some(decision @ (Decision::Ok | Decision::Error | Decision::Abandon)) => {
                 let attempt = AttemptId { job: id, n: job.facts().attempt };
-                ledger.resolve(attempt, decision, "stop", &order.because).and_then(stopped)
+                ledger.resolve(attempt, decision, "stop", &order.because, None).and_then(stopped)
             }
             Some(Decision::NoEffect | Decision::Retry) => {
                 Err(Error::new(Code::Usage, "a stop cannot decide to run a job again"))

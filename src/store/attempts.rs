@@ -254,7 +254,7 @@ impl Ledger<'_> {
             return Ok(step.to());
         }
         match self.decided_beforehand(id, stop.as_ref(), report)? {
-            Some((decision, because)) => self.resolve(id, decision, "beforehand", &because),
+            Some((decision, because)) => self.resolve(id, decision, "beforehand", &because, None),
             None => Ok(State::Uncertain),
         }
     }
@@ -331,7 +331,14 @@ impl Ledger<'_> {
     }
 
     /// Resolves an uncertain attempt by a decision that is written beside it. Gives the job's state.
-    pub fn resolve(&mut self, id: AttemptId, decision: Decision, by: &str, because: &str) -> Result<State> {
+    pub fn resolve(
+        &mut self,
+        id: AttemptId,
+        decision: Decision,
+        by: &str,
+        because: &str,
+        evidence: Option<&Digest>,
+    ) -> Result<State> {
         let job = match self.job_now(id.job)? {
             Now::Uncertain(job) if job.facts().attempt == id.n => job,
             Now::Queued(_) | Now::Claimed(_) | Now::Running(_) | Now::Uncertain(_) | Now::Ended(_) => {
@@ -345,9 +352,12 @@ impl Ledger<'_> {
             }
         };
         let step = job.resolve(decision);
-        self.insert_resolution(id, decision, by, because)?;
+        self.insert_resolution(id, decision, by, because, evidence)?;
         let sql = "UPDATE attempts SET state = 'ended' WHERE job = ?1 AND n = ?2 AND state = 'uncertain'";
         self.one_attempt(id, sql, params![id.job.0, id.n])?;
+        if step.to() == State::Queued {
+            self.lift_stops(id.job)?;
+        }
         self.apply(&step)?;
         let body = serde_json::json!({ "state": step.to().word(), "decision": decision.word() }).to_string();
         self.event(&id.to_string(), "attempt.resolved", Some(id.job), &body)?;

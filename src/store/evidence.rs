@@ -27,6 +27,8 @@ pub struct Receipt {
 pub struct Resolution {
     /// What was decided.
     pub decision: String,
+    /// The digest of the evidence that it was made on.
+    pub evidence: Option<Digest>,
     /// By whom, as JSON.
     pub by: String,
     /// Why.
@@ -49,7 +51,7 @@ pub struct Finding {
 }
 
 /// Length-prefixed fields: the canonical bytes of a receipt's body.
-fn canonical(fields: &[&str]) -> Vec<u8> {
+pub(super) fn canonical(fields: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
         bytes.extend_from_slice(&u32::try_from(field.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -139,21 +141,23 @@ impl Ledger<'_> {
         decision: Decision,
         by: &str,
         because: &str,
+        evidence: Option<&Digest>,
     ) -> Result<()> {
         if let Some(first) = self.resolution(attempt)? {
             let said = format!("{attempt} was decided '{}' because: {}", first.decision, first.because);
             return Err(Error::new(Code::AlreadyDecided, said));
         }
-        let sql = "INSERT INTO resolutions (kind, subject, decision, by, because, at)
-                   VALUES ('attempt', ?1, ?2, ?3, ?4, ?5)";
+        let sql = "INSERT INTO resolutions (kind, subject, decision, evidence, by, because, at)
+                   VALUES ('attempt', ?1, ?2, ?3, ?4, ?5, ?6)";
         let by = serde_json::json!({ "by": by, "process": self.by }).to_string();
-        let row = params![attempt.to_string(), decision.word(), by, because, self.now.0];
+        let evidence = evidence.map(|digest| digest.bytes().as_slice());
+        let row = params![attempt.to_string(), decision.word(), evidence, by, because, self.now.0];
         self.connection.execute(sql, row).sql("write the decision").map(drop)
     }
 }
 
 /// The digest of one link.
-fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> Digest {
+pub(super) fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> Digest {
     let fields: [&[u8]; 5] = [previous, &seq.to_be_bytes(), kind.as_bytes(), subject.as_bytes(), body.bytes()];
     Digest::of("ares.receipt.1", &fields)
 }
@@ -161,10 +165,16 @@ fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> 
 impl View<'_> {
     /// The decision about an attempt, if there is one.
     pub fn resolution(&self, attempt: AttemptId) -> Result<Option<Resolution>> {
-        let sql = "SELECT decision, by, because, at FROM resolutions WHERE kind = 'attempt' AND subject = ?1";
+        let sql = "SELECT decision, by, because, at, evidence FROM resolutions WHERE kind = 'attempt' AND subject = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("read the decision")?;
         let read = |row: &rusqlite::Row<'_>| {
-            Ok(Resolution { decision: row.get(0)?, by: row.get(1)?, because: row.get(2)?, at: Time(row.get(3)?) })
+            Ok(Resolution {
+                decision: row.get(0)?,
+                by: row.get(1)?,
+                because: row.get(2)?,
+                at: Time(row.get(3)?),
+                evidence: row.get::<_, Option<Vec<u8>>>(4)?.and_then(|bytes| Digest::from_bytes(&bytes)),
+            })
         };
         statement.query_row([attempt.to_string()], read).optional().sql("read the decision")
     }

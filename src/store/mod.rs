@@ -5,6 +5,7 @@
 //! drop SQLite's locks and lose commits without a word.
 
 mod attempts;
+mod check;
 mod dependencies;
 mod evidence;
 mod jobs;
@@ -18,6 +19,7 @@ mod sessions;
 mod stops;
 
 pub use attempts::{Attempt, Claim, Settlement};
+pub use check::Fault;
 pub use evidence::{Finding, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};

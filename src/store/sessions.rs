@@ -2,6 +2,8 @@
 
 use super::{Ledger, Sql as _, View};
 use crate::domain::id::{AttemptId, JobId};
+use crate::domain::job::State;
+use crate::domain::moves::Word as _;
 use crate::domain::outcome::Usage;
 use crate::domain::session::own_id;
 use crate::error::Result;
@@ -148,6 +150,18 @@ impl View<'_> {
         let sql = "SELECT id FROM jobs WHERE session = ?1 ORDER BY id";
         let mut statement = self.connection.prepare_cached(sql).sql("read the session")?;
         statement.query_map([session], |row| row.get(0).map(JobId)).and_then(Iterator::collect).sql("read the session")
+    }
+
+    /// Jobs that an attempt submitted, with their states.
+    pub fn children_of(&self, attempt: AttemptId) -> Result<Vec<(JobId, State)>> {
+        let sql = "SELECT j.id, j.state FROM edges e JOIN jobs j ON j.session = e.child
+                   WHERE e.parent_job = ?1 AND e.parent_attempt = ?2 ORDER BY j.id";
+        let mut statement = self.connection.prepare_cached(sql).sql("read the children")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((JobId(row.get(0)?), State::parse(&row.get::<_, String>(1)?).unwrap_or(State::Queued)))
+        };
+        let rows = statement.query_map(params![attempt.job.0, attempt.n], read);
+        rows.and_then(Iterator::collect).sql("read the children")
     }
 
     /// What a session came to so far.

@@ -34,6 +34,14 @@ impl Ledger<'_> {
     }
 }
 
+impl Ledger<'_> {
+    /// Lifts the stops of a job that someone decided to run again.
+    pub(super) fn lift_stops(&mut self, job: JobId) -> Result<()> {
+        let sql = "UPDATE stops SET lifted_at = ?2 WHERE scope = 'job' AND subject = ?1 AND lifted_at IS NULL";
+        self.connection.execute(sql, params![job.to_string(), self.now.0]).sql("lift the stop").map(drop)
+    }
+}
+
 impl View<'_> {
     /// The latest stop of a job that is in force.
     pub fn stop_of(&self, job: JobId) -> Result<Option<Stop>> {

@@ -11,8 +11,9 @@ pub use env::{base_env_names, may_pass};
 
 use crate::domain::outcome::{Cause, Report, Seen};
 use crate::domain::spec::{Limits, OUTPUT_MAX, Spec};
-use crate::domain::time::Span;
+use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
+use std::path::{Path, PathBuf};
 
 /// The code that knows one kind of worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,14 @@ impl Adapter {
         }
     }
 
+    /// The variable by which its workers are told where their credentials are.
+    pub fn home_variable(self) -> Option<&'static str> {
+        match self {
+            Self::Command => None,
+            Self::Codex => Some("CODEX_HOME"),
+        }
+    }
+
     /// Refuses, at submission, what this adapter can never do.
     pub fn check(self, spec: &Spec, prompt: Option<&[u8]>) -> Result<()> {
         match self {
@@ -66,6 +75,62 @@ impl Adapter {
         match self {
             Self::Command => Reader(Kind::Command),
             Self::Codex => Reader(Kind::Codex(Box::new(codex::Reader::new(resume)))),
+        }
+    }
+}
+
+/// The latest turn that a worker's own store holds of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where it was read.
+    pub path: String,
+    /// When the turn began, where that is told.
+    pub began: Option<Time>,
+    /// How it ended.
+    pub turn: Turn,
+}
+
+/// How a turn ended, as a worker's own store has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is complete.
+    Completed {
+        /// The answer.
+        answer: String,
+    },
+    /// It failed.
+    Failed {
+        /// The worker's words.
+        message: String,
+    },
+    /// It was interrupted.
+    Interrupted,
+    /// No end is recorded.
+    Open {
+        /// An answer that was saved, its end not confirmed.
+        answer: Option<String>,
+    },
+}
+
+impl Adapter {
+    /// What the worker's own store, read only, holds of a session. `None` where it keeps none, or not this one.
+    pub fn kept(self, home: &Path, session: &str) -> Result<Option<Kept>> {
+        match self {
+            Self::Command => Ok(None),
+            Self::Codex => codex::kept::last_turn(home, session),
+        }
+    }
+
+    /// Where the worker keeps its sessions: the directory that its entry names, else what its variables say, else its
+    /// default under the caller's home.
+    pub fn home(self, program: &str, named: &str, var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+        let synthetic = program.ends_with("/ares-synthetic");
+        match self {
+            Self::Command => None,
+            Self::Codex if synthetic && var("ARES_SYNTHETIC_HOME").is_some() => var("ARES_SYNTHETIC_HOME"),
+            Self::Codex if !named.is_empty() => Some(PathBuf::from(named)),
+            Self::Codex => var("CODEX_HOME")
+                .or_else(|| Some(var("HOME")?.join(if synthetic { ".ares-synthetic" } else { ".codex" }))),
         }
     }
 }
@@ -111,6 +176,11 @@ enum Kind {
 }
 
 impl Reader {
+    /// Whether what the worker prints tells anything beside being its answer.
+    pub fn listens(&self) -> bool {
+        !matches!(self.0, Kind::Command)
+    }
+
     /// Takes the next bytes of standard output.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
         match &mut self.0 {
@@ -127,7 +197,8 @@ impl Reader {
             (_, Kind::Codex(reader)) => reader.finish(seen, stderr_tail),
         };
         if !seen.leaked.is_empty() {
-            note(&mut report, &format!("{} processes were left and had to be ended", seen.leaked.len()));
+            let (n, s) = (seen.leaked.len(), if seen.leaked.len() == 1 { "process was" } else { "processes were" });
+            note(&mut report, &format!("{n} {s} left and had to be ended"));
         }
         report
     }

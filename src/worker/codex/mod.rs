@@ -20,6 +20,7 @@
 //! newer versions ignore an unknown profile without a word.
 
 mod failure;
+pub(super) mod kept;
 mod read;
 #[cfg(test)]
 mod read_tests;

@@ -42,7 +42,9 @@ const CASES: &[Case] = &[
         0,
     ),
     case("ares-log", "ares-submit -- true", "ares-log \"$@\"", 0),
+    case("ares-fsck", "chmod 0755 .ares/locks/init.lock", "ares-fsck \"$@\"", 1),
     case("ares-reconcile", UNCERTAIN, "ares-reconcile \"$@\"", 10),
+    case("ares-reconcile", UNCERTAIN, "ares-reconcile 1 \"$@\"", 10),
     case("ares-reconcile", UNCERTAIN, "ares-reconcile 1 --decide abandon --because x \"$@\"", 0),
 ];
 
@@ -142,12 +144,12 @@ fn an_output_that_cannot_be_written_is_told() {
         let mutates = row(case).mutates;
         let full = run(case, "CALL >/dev/full", &["--json"]);
         let code = if mutates { "ARES_OUTPUT_LOST" } else { "ARES_OUTPUT_FAILED" };
-        // A failure of the command itself comes before lost output, which is told all the same.
-        let status = if case.status == 0 { 8 } else { case.status };
+        // A failure of the command itself comes before lost output, lost output before a plain no; both are told.
+        let status = if case.status <= 1 { 8 } else { case.status };
         assert_eq!(full.status, status, "{}: {}", case.call, full.err);
         assert!(full.err.contains(code), "{}: {}", case.call, full.err);
         let gone = run(case, "{ sleep 0.1; CALL; echo $? >status; } | exec <&-; cat status", &["--json"]);
-        let status = if mutates { status } else { 0 };
+        let status = if mutates { status } else { case.status };
         assert_eq!(gone.out, format!("{status}\n"), "{}: {}", case.call, gone.err);
         // A reader that took what it wanted is no failure while there was room in the pipe.
         let head = run(case, "{ CALL; echo $? >status; } | head -n 1 >/dev/null; cat status", &["--json"]);

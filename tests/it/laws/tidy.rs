@@ -131,9 +131,7 @@ fn forgotten(folder: &Path) -> Vec<String> {
     let stem = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
     let own = |name: &String| matches!(name.as_str(), "main" | "lib" | "mod");
     let named = |name: &String| {
-        head.lines().any(|line| {
-            line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim() == format!("mod {name};")
-        })
+        head.lines().any(|line| line.starts_with(['m', 'p']) && line.ends_with(&format!("mod {name};")))
     };
     names
         .map(|path| stem(&path))

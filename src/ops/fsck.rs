@@ -1,0 +1,65 @@
+//! Verifying a store: the database's own rules and digests, and the files around it. Nothing is changed, except that
+//! leftovers which no row needs are removed where that is asked.
+
+use super::reconcile;
+use crate::domain::id::AttemptId;
+use crate::error::Result;
+use crate::host::dir;
+use crate::store::{Fault, Store};
+use std::path::Path;
+
+/// Everything that does not hold. With `repair`, what cannot lose anything is put right first: leftovers are removed,
+/// and our own files are closed to others.
+pub fn fsck(store: &mut Store, full: bool, repair: bool) -> Result<Vec<Fault>> {
+    if repair {
+        reconcile::tidy(store)?;
+        for path in ours(store.root())? {
+            dir::close_to_others(&path)?;
+        }
+    }
+    let mut faults = store.check(full)?;
+    faults.extend(modes(store.root())?);
+    faults.extend(leftovers(store)?);
+    Ok(faults)
+}
+
+/// The store's directory and everything that must be private in it.
+fn ours(root: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let mut paths = vec![root.to_owned()];
+    for name in dir::names(root)? {
+        paths.push(root.join(name));
+    }
+    for folder in ["locks", "attempts", "objects"] {
+        let folder = root.join(folder);
+        for name in dir::names(&folder)? {
+            paths.push(folder.join(name));
+        }
+    }
+    Ok(paths)
+}
+
+fn modes(root: &Path) -> Result<Vec<Fault>> {
+    let mut faults = Vec::new();
+    let (us, _) = dir::owner_and_mode(root)?;
+    for path in ours(root)? {
+        // What goes while we look is no fault.
+        let Ok((owner, mode)) = dir::owner_and_mode(&path) else { continue };
+        let shown = path.display().to_string();
+        if mode & 0o077 != 0 {
+            faults.push(Fault::broken("mode", shown.clone(), format!("has mode {mode:04o}; others may use it")));
+        }
+        if owner != us {
+            faults.push(Fault::broken("owner", shown, format!("belongs to user {owner}")));
+        }
+    }
+    Ok(faults)
+}
+
+/// Attempt directories that no open attempt needs: a crash between a settlement and the tidying leaves one.
+fn leftovers(store: &Store) -> Result<Vec<Fault>> {
+    let names = dir::names(&store.root().join("attempts"))?;
+    let open = store.read(|view| Ok([view.open_attempts()?, view.uncertain_attempts()?].concat()))?;
+    let needed = |id: AttemptId| open.iter().any(|attempt| attempt.id == id);
+    let left = names.into_iter().filter(|name| name.parse().map_or(true, |id| !needed(id)));
+    Ok(left.map(|name| Fault::broken("leftover", format!("attempts/{name}"), "belongs to no open attempt")).collect())
+}

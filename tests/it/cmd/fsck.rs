@@ -1,0 +1,85 @@
+//! `ares-fsck`: what was changed behind its back is named, what only lies about is a plain no, and a store in use is
+//! clean.
+
+use crate::harness::Lab;
+use std::os::unix::fs::PermissionsExt as _;
+
+/// A store in which something of every kind has happened.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    let ran = lab.sh("ares init -q >/dev/null; ares submit -- echo hello; ares submit --after 1 --label x -- false; \
+         ares submit --timeout 50ms --grace 50ms -- sleep 60; ares submit -- head -c 100000 /dev/zero; \
+         ares submit -w synthetic -- hello; ares run --drain -q; \
+         ares reconcile 3 --decide abandon --because 'it slept' >/dev/null");
+    assert_eq!(ran.out.lines().count(), 10, "{ran:?}");
+    lab
+}
+
+/// Changes the database as someone with a shell of SQLite would, with every trigger out of the way.
+#[expect(clippy::disallowed_methods, reason = "behind the commands' back is the point")]
+fn change(lab: &Lab, sql: &str) {
+    let connection = rusqlite::Connection::open(lab.path().join(".ares/ares.db")).unwrap();
+    let mut names = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+    let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for name in names {
+        connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    connection.pragma_update(None, "foreign_keys", false).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[test]
+fn a_store_in_use_is_clean() {
+    let ran = lab().run("ares-fsck", &["--full"]);
+    assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
+}
+
+#[test]
+fn what_was_changed_is_named() {
+    let cases = [
+        ("UPDATE attempts SET outcome = 'error' WHERE job = 1", "outcome-receipt"),
+        ("UPDATE attempts SET code = 'ARES_QUOTA' WHERE job = 2", "outcome-receipt"),
+        ("UPDATE attempts SET seen = '{}' WHERE job = 1", "outcome-receipt"),
+        ("UPDATE attempts SET result = NULL WHERE job = 1", "outcome-receipt"),
+        ("UPDATE jobs SET argv = '[\"rm\"]' WHERE id = 1", "spec-digest"),
+        ("UPDATE jobs SET max_tries = 9 WHERE id = 1", "spec-digest"),
+        ("DELETE FROM labels", "spec-digest"),
+        ("UPDATE receipts SET subject = '9.9' WHERE seq = 2", "receipt"),
+        ("DELETE FROM receipts WHERE seq = 3", "receipt"),
+        ("UPDATE receipt_bodies SET bytes = x'00' WHERE seq = 1", "receipt"),
+        ("UPDATE objects SET bytes = x'68656c6c6f21' WHERE size = 6", "object"),
+        ("DELETE FROM resolutions", "resolution"),
+        ("UPDATE jobs SET attempt = 7 WHERE id = 1", "fence"),
+        ("UPDATE permits SET outcome = 'void' WHERE job = 1", "permit-outcome"),
+        ("DELETE FROM events WHERE subject = '1.1'", "event"),
+        ("UPDATE jobs SET tries = 5 WHERE id = 2", "tries"),
+    ];
+    for (sql, rule) in cases {
+        let lab = lab();
+        change(&lab, sql);
+        let ran = lab.run("ares-fsck", &["--format", "%(rule)"]);
+        assert!(ran.out.lines().any(|found| found == rule), "{sql}: {ran:?}");
+        assert!([1, 6].contains(&ran.status), "{sql}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_large_object_that_changed_is_damage() {
+    let lab = lab();
+    let ran = lab.sh("f=$(find .ares/objects -type f | head -n 1); printf x >>\"$f\"; ares fsck --format '%(rule)'");
+    assert_eq!((ran.status, ran.out.as_str()), (6, "object\n"), "{ran:?}");
+}
+
+#[test]
+fn leftovers_and_modes_are_mended_and_nothing_else() {
+    let lab = lab();
+    std::fs::create_dir(lab.path().join(".ares/attempts/1.1")).unwrap();
+    let lock = lab.path().join(".ares/locks/write.lock");
+    std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = lab.run("ares-fsck", &["--format", "%(rule)"]);
+    let mut rules: Vec<&str> = ran.out.lines().collect();
+    rules.sort_unstable();
+    assert_eq!((ran.status, rules.as_slice()), (1, ["leftover", "mode", "mode"].as_slice()), "{ran:?}");
+    assert_eq!(lab.run("ares-fsck", &["--repair"]).status, 0);
+    assert_eq!(lab.run("ares-fsck", &[]).status, 0);
+}
