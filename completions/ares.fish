@@ -222,7 +222,7 @@ events\t''"
 complete -c ares -n "__fish_ares_using_subcommand show" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand show" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand show" -l format -d 'Print each record in this format' -r
-complete -c ares -n "__fish_ares_using_subcommand show" -l follow -d 'Go on printing until it ends'
+complete -c ares -n "__fish_ares_using_subcommand show" -l follow -d 'Print what the worker prints, until its attempt ends'
 complete -c ares -n "__fish_ares_using_subcommand show" -l raw -d 'Escape nothing, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand show" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand show" -s z -l null -d 'End records with NUL and escape nothing'

@@ -5,6 +5,7 @@ use super::{Answer, Context, Field, Row, Run, args};
 use crate::domain::id::JobId;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
+use crate::host::spawn::Status;
 use crate::ops::claim::{self, Owner};
 use crate::ops::{show, wrap};
 use crate::store::{Store, Wanted};
@@ -122,7 +123,6 @@ impl Args {
             return Ok(Answer::id("path", wrap::owner_file(&store)?));
         }
         let config = Config::load(store.root())?;
-        let nothing = || Error::new(Code::NothingToClaim, "no job may run now");
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
             if cx.op_id().is_some() {
@@ -131,7 +131,12 @@ impl Args {
             }
             let caller = cx.caller(&store)?;
             let wrapped = wrap::wrap(&mut store, &caller, &config, &wanted, &self.command, self.capture)?;
-            return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));
+            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(&store, self.job)?)) };
+            if let Status::NotExecuted(errno) = wrapped.status {
+                let (name, why) = (self.command[0].to_string_lossy(), std::io::Error::from_raw_os_error(errno));
+                cx.note(&format!("ares-claim: {}: cannot execute '{name}': {why}", Code::CannotExecute));
+            }
+            return Ok(Answer::Status(wrapped.status.passed_on()));
         }
         let owner = match (self.owner_fd, self.owner) {
             (Some(fd), _) => Owner::inherited(&store, fd)?,
@@ -139,7 +144,10 @@ impl Args {
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
         let claimed = claim::claim(&mut store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
-        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.wants_fields()))
+        match claimed {
+            Some(claimed) => answer(&store, claimed, cx.wants_fields()),
+            None => Ok(Answer::No(claim::why_not(&store, self.job)?)),
+        }
     }
 }
 

@@ -152,7 +152,7 @@ impl Args {
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));
         match uncertain.len() {
             0 => Ok(Answer::Nothing),
-            n => Err(Error::new(Code::Uncertain, format!("{n} attempts wait for a decision"))),
+            n => Err(Error::new(Code::Uncertain, format!("attempts that wait for a decision: {n}"))),
         }
     }
 }

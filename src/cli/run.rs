@@ -8,6 +8,7 @@ use crate::error::{Class, Code, Error, Result};
 use crate::host::config::Config;
 use crate::host::signals::Signals;
 use crate::host::spawn::Status;
+use crate::ops::claim::why_not;
 use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
 use crate::ops::run::{self, Ended, Tally, Until};
@@ -112,6 +113,10 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             cx.out().row(Self::COLUMNS, &row(ended));
             Ok(())
         })?;
+        if tally == Tally::default() && until == Until::One {
+            let why = why_not(&store, self.job)?;
+            return Ok(Answer::No(why));
+        }
         answer(tally, until)
     }
 }
@@ -153,17 +158,14 @@ fn row(ended: &Ended) -> Row {
 fn answer(tally: Tally, until: Until) -> Result<Answer> {
     let all = tally.ok + tally.failed + tally.again + tally.uncertain;
     if tally.uncertain > 0 {
-        return Err(Error::new(Code::Uncertain, format!("{} of {all} attempts ended uncertain", tally.uncertain)));
+        return Err(Error::new(Code::Uncertain, format!("uncertain: {} of {all} attempts", tally.uncertain)));
     }
     // What is queued again ends later, unless this was the only attempt asked for.
     if tally.failed > 0 || (until == Until::One && tally.again > 0) {
         return Ok(Answer::No(Error::new(
             Code::WaitedFailed,
-            format!("{} of {all} attempts did not succeed", tally.failed),
+            format!("not succeeded: {} of {all} attempts", tally.failed + tally.again),
         )));
-    }
-    if all == 0 && until == Until::One {
-        return Ok(Answer::No(Error::new(Code::NothingToClaim, "no job may run now")));
     }
     Ok(Answer::Nothing)
 }

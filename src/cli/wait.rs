@@ -74,12 +74,12 @@ ares-wait: ARES_WAITED_FAILED: [..]
         let with = |state: State| ended.iter().filter(|job| job.state == state).count();
         let (uncertain, not) = (with(State::Uncertain), with(State::Failed) + with(State::Cancelled));
         if uncertain > 0 {
-            return Err(Error::new(Code::Uncertain, format!("{uncertain} of {} jobs are uncertain", ended.len())));
+            return Err(Error::new(Code::Uncertain, format!("uncertain: {uncertain} of {} jobs", ended.len())));
         }
         if not > 0 {
             return Ok(Answer::No(Error::new(
                 Code::WaitedFailed,
-                format!("{not} of {} jobs did not succeed", ended.len()),
+                format!("not succeeded: {not} of {} jobs", ended.len()),
             )));
         }
         Ok(Answer::Nothing)

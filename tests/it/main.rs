@@ -7,5 +7,6 @@ mod cmd;
 mod harness;
 mod host;
 mod laws;
+mod readme;
 mod sessions;
 mod worker;
