@@ -16,6 +16,9 @@ _ares() {
             ",$1")
                 cmd="ares"
                 ;;
+            ares,backup)
+                cmd="ares__subcmd__backup"
+                ;;
             ares,claim)
                 cmd="ares__subcmd__claim"
                 ;;
@@ -57,6 +60,9 @@ _ares() {
                 ;;
             ares,wait)
                 cmd="ares__subcmd__wait"
+                ;;
+            ares__subcmd__help,backup)
+                cmd="ares__subcmd__help__subcmd__backup"
                 ;;
             ares__subcmd__help,claim)
                 cmd="ares__subcmd__help__subcmd__claim"
@@ -107,12 +113,48 @@ _ares() {
 
     case "${cmd}" in
         ares)
-            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile fsck help"
+            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile fsck backup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ares__subcmd__backup)
+            opts="-z -q -h -V --restore --store --wait-lock --json --null --format --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --restore)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --wait-lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -251,8 +293,22 @@ _ares() {
             return 0
             ;;
         ares__subcmd__help)
-            opts="demo init submit run wait stop claim settle list show log reconcile fsck help"
+            opts="demo init submit run wait stop claim settle list show log reconcile fsck backup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ares__subcmd__help__subcmd__backup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

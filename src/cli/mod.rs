@@ -7,6 +7,7 @@ pub mod fields;
 pub mod front;
 pub mod output;
 
+pub mod backup;
 pub mod claim;
 pub mod demo;
 pub mod fsck;
@@ -123,6 +124,7 @@ pub static COMMANDS: &[Command] = &[
     Command::of::<log::Args>("look"),
     Command::of::<reconcile::Args>("mend"),
     Command::of::<fsck::Args>("mend"),
+    Command::of::<backup::Args>("mend"),
 ];
 
 /// The first argument of the hidden command that our own executable is started with, to be a keeper.

@@ -69,6 +69,7 @@ const MORE: &[Field] = &[
     ("resolution", "json: the decision about it"),
     ("findings", "json: what was noticed, such as a late result"),
     ("receipts", "json: its receipts"),
+    ("load", "json: memory and processor time of a running worker"),
     ("name", "text: a session's name in this store"),
     ("jobs", "json: a session's jobs"),
 ];
@@ -282,6 +283,7 @@ fn attempt_row(shown: &AttemptShown) -> Row {
             })
         })
         .collect();
+    let load = shown.load.as_ref().map(|load| json!({ "memory_bytes": load.memory_bytes, "cpu_ms": load.cpu_ms }));
     Row::new()
         .with("attempt", attempt.id)
         .with("state", attempt.state.word())
@@ -300,6 +302,7 @@ fn attempt_row(shown: &AttemptShown) -> Row {
         .with("resolution", resolution.unwrap_or_default())
         .with("findings", json!(findings))
         .with("receipts", json!(receipts))
+        .with("load", load.unwrap_or_default())
 }
 
 fn session_row(shown: &SessionShown) -> Row {

@@ -40,8 +40,8 @@ pub struct Args {
 
     /// Read the prompt, or a command's standard input, from a file
     ///
-    /// - is our own standard input. At most 1 MiB is read, now: what the file holds later does not matter. Without it
-    /// a command reads /dev/null.
+    /// With - that is our own standard input. At most 1 MiB is read, now: what the file holds later does not matter.
+    /// Without it a command reads /dev/null.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 

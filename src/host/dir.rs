@@ -173,6 +173,27 @@ pub fn find(root: &Path, ending: &str, depth: usize) -> Result<Option<std::path:
     Ok(None)
 }
 
+/// Makes a directory durable with every file and directory in it, none of which is the database of a store in use.
+pub fn sync_tree(path: &Path) -> Result<()> {
+    for name in names(path)? {
+        let path = path.join(name);
+        let meta = std::fs::symlink_metadata(&path);
+        if meta.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+            sync_tree(&path)?;
+        } else if meta.is_ok_and(|meta| meta.is_file()) {
+            let sync = File::open(&path).and_then(|file| file.sync_all());
+            sync.or_code(Code::StoreUnusable, || format!("cannot sync '{}'", path.display()))?;
+        }
+    }
+    sync_dir(path)
+}
+
+/// Gives a directory its name, durably.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).or_code(Code::StoreUnusable, || format!("cannot make '{}'", to.display()))?;
+    sync_dir(to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
 /// Makes the names in a directory durable.
 pub fn sync_dir(path: &Path) -> Result<()> {
     File::open(path)

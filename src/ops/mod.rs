@@ -1,6 +1,7 @@
 //! One file per verb: its whole story, top to bottom. Never prints, knows no command line and no SQL.
 
 pub mod ask;
+pub mod backup;
 pub mod claim;
 pub mod collect;
 pub mod demo;

@@ -1,5 +1,6 @@
 //! Reading back one thing with all its evidence.
 
+use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::State;
@@ -8,6 +9,8 @@ use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
 use crate::host::dir;
 use crate::host::growing::Growing;
+use crate::host::process::Load;
+use crate::host::{keeper, process};
 use crate::store::{
     Attempt, Filter, Finding, JobRow, ListBy, Operation, Receipt, Resolution, SessionRow, Spent, Stop, Store, View,
 };
@@ -47,6 +50,8 @@ pub struct AttemptShown {
     pub findings: Vec<Finding>,
     /// Its receipts.
     pub receipts: Vec<Receipt>,
+    /// What its worker takes of the machine, while it runs under a keeper.
+    pub load: Option<Load>,
 }
 
 /// A session with its jobs.
@@ -84,6 +89,7 @@ pub fn job(store: &Store, id: JobId) -> Result<JobShown> {
                 resolution: view.resolution(attempt.id)?,
                 findings: view.findings(&subject)?,
                 receipts: view.receipts(&subject)?,
+                load: load(store, &attempt),
                 attempt,
             })
         };
@@ -151,6 +157,17 @@ pub fn log(
     limit: i64,
 ) -> Result<Vec<Operation>> {
     store.read(|view| view.operations(verb, subject, between, limit))
+}
+
+/// What the worker of a running attempt takes; its number is in the keeper's mark.
+fn load(store: &Store, attempt: &Attempt) -> Option<Load> {
+    if attempt.state != AttemptState::Running || attempt.keeper.is_none() {
+        return None;
+    }
+    match keeper::read_mark(&store.attempt_dir(attempt.id)) {
+        Ok(keeper::Mark::Started { pid }) => process::load(pid),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// A session by its name, or by the worker's own id.

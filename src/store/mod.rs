@@ -5,6 +5,7 @@
 //! drop SQLite's locks and lose commits without a word.
 
 mod attempts;
+mod backup;
 mod check;
 mod dependencies;
 mod evidence;
@@ -24,7 +25,7 @@ pub use evidence::{Finding, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
-pub use open::{create, upgrade};
+pub use open::{create, finish_copy, upgrade};
 pub use operations::{Done, Operation, Request};
 pub use place::{adopt, find};
 pub use queue::Wanted;
@@ -144,6 +145,9 @@ impl Store {
         self.connection.pragma_query_value(None, "data_version", |row| row.get(0)).sql("ask for changes")
     }
 
+    /// INVARIANT `nothing-waits-under-the-lock`: what runs in here waits for nothing and writes to no pipe, because everyone
+    /// else waits for it.
+    ///
     /// Runs one transaction behind the write lock, which keeps the order of asking. Whatever fails inside is rolled
     /// back; a failed COMMIT is [`Code::CommitUnknown`].
     pub fn write<T>(&mut self, now: Time, body: impl FnOnce(&mut Ledger<'_>) -> Result<T>) -> Result<T> {

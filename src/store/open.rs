@@ -78,6 +78,16 @@ impl Store {
         self.connection.pragma_query_value(None, name, |row| row.get(0)).sql(&format!("read the store's {name}"))
     }
 
+    fn keep_wal(&self) -> Result<()> {
+        let what = "switch to the write-ahead log";
+        let switch = self.connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        let journal: String = switch.sql(what)?;
+        if journal == "wal" {
+            return Ok(());
+        }
+        Err(Error::new(Code::StoreUnusable, format!("'{}' cannot keep a write-ahead log", self.root.display())))
+    }
+
     /// Durability and foreign keys are never assumed: they are asked for and read back.
     fn check_settings(&self) -> Result<()> {
         let journal: String = self.pragma("journal_mode")?;
@@ -169,15 +179,18 @@ fn check_locks_hold(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes a copy of a database one that can be opened as a store's: a fresh copy keeps no write-ahead log yet.
+pub fn finish_copy(root: &Path) -> Result<()> {
+    let store = Store::connect(root, OpenFlags::empty(), None)?;
+    store.keep_wal()?;
+    store.check_version()
+}
+
 /// Switches to the write-ahead log and writes the schema, in one transaction.
 fn fill(mut store: Store, root: &Path) -> Result<()> {
-    let journal: String = store
-        .connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .sql("switch to the write-ahead log")?;
-    if journal != "wal" {
-        return Err(Error::new(Code::StoreUnusable, format!("'{}' cannot keep a write-ahead log", root.display())));
-    }
+    // Must be said before anything is written, so that space can be given back bit by bit later on.
+    store.connection.pragma_update(None, "auto_vacuum", "incremental").sql("prepare the database")?;
+    store.keep_wal()?;
     store.check_settings()?;
     let random: [u8; 16] = random::bytes()?;
     let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -522,14 +522,15 @@ BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: attempt'); END;
 CREATE TRIGGER permits_begin BEFORE INSERT ON permits WHEN NEW.state <> 'issued'
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: permit'); END;
 
--- What a job was frozen as, and its fence, do not change.
+-- INVARIANT `frozen`: what a job was frozen as does not change.
+-- INVARIANT `fence-grows`: the number of its latest attempt only grows, so that a handle of an older one stays worthless.
 CREATE TRIGGER jobs_frozen BEFORE UPDATE OF worker, adapter, model, program, argv, options, prompt, dir, env, limits,
   max_tries, if_uncertain, spec_digest, session ON jobs
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job is frozen'); END;
 CREATE TRIGGER jobs_fence BEFORE UPDATE OF attempt ON jobs WHEN NEW.attempt < OLD.attempt
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: fence'); END;
 
--- Evidence is added, never changed.
+-- INVARIANT `append-only`: evidence is added, never changed.
 CREATE TRIGGER receipts_kept BEFORE UPDATE ON receipts BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: receipts'); END;
 CREATE TRIGGER receipts_last BEFORE DELETE ON receipts
 WHEN NOT EXISTS (SELECT 1 FROM segments WHERE OLD.seq BETWEEN first AND last)

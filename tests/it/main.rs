@@ -9,4 +9,5 @@ mod host;
 mod laws;
 mod readme;
 mod sessions;
+mod storm;
 mod worker;

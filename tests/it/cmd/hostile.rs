@@ -1,6 +1,6 @@
 //! Stored text of others: what it holds cannot act on a terminal or break a record, and nothing of it is lost.
 
-use crate::harness::Lab;
+use crate::harness::{Lab, has};
 
 /// ESC, BEL, DEL, C1, a turn of the direction of reading, TAB, LF, a backslash.
 const BAD: &str = "a\u{1b}[31m\u{7}\u{7f}\u{9b}2J\u{202e}x\ty\nz\\w";
@@ -32,6 +32,9 @@ fn stored_text_is_escaped_for_people_and_exact_for_programs() {
 
 #[test]
 fn hostile_output_of_a_worker_is_escaped_on_a_terminal_only() {
+    if !has("script") {
+        return;
+    }
     let lab = Lab::new();
     std::fs::write(lab.path().join("words"), BAD).expect("it can be written");
     let script = "ares-init .ares >/dev/null; ares-submit -- cat words >/dev/null; ares-run -q >/dev/null

@@ -3,8 +3,11 @@
 mod codes;
 mod commands;
 mod generated;
+mod invariants;
 mod layers;
 mod manual;
 mod pages;
 mod roff;
+mod schema;
+mod shells;
 mod tidy;
