@@ -64,14 +64,14 @@ complete -c ares -n "__fish_ares_using_subcommand init" -s h -l help -d 'Print h
 complete -c ares -n "__fish_ares_using_subcommand init" -s V -l version -d 'Print version'
 complete -c ares -n "__fish_ares_using_subcommand submit" -s w -l worker -d 'The worker that does it; default command' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -s m -l model -d 'The model to ask for; default the worker\'s own' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l file -d 'Read the prompt from a file; for a command, what it is given on its standard input' -r -F
+complete -c ares -n "__fish_ares_using_subcommand submit" -l file -d 'Read the prompt, or a command\'s standard input, from a file' -r -F
 complete -c ares -n "__fish_ares_using_subcommand submit" -l dir -d 'Run it in this directory; default the current one' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l env -d 'Pass this environment variable on to the worker' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l option -d 'Set an option of the worker\'s adapter' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout -d 'Stop an attempt after this long; default never' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-first -d 'Stop an attempt that printed nothing for this long after its start' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-idle -d 'Stop an attempt that prints nothing for this long' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l grace -d 'Time between asking a worker to end and ending it; default 10s' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout -d 'Stop an attempt after this long; default the worker\'s own' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-first -d 'Stop an attempt that printed nothing for this long after its start; default the worker\'s own' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l timeout-idle -d 'Stop an attempt that prints nothing for this long; default the worker\'s own' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l grace -d 'Time between asking a worker to end (SIGTERM) and ending it (SIGKILL); default 10s' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l output-max -d 'Bound of each output stream in bytes, default 64M; k, M and G are powers of 1024' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l priority -d 'Higher runs first' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l not-before -d 'Do not start before this moment' -r
@@ -111,7 +111,7 @@ complete -c ares -n "__fish_ares_using_subcommand run" -l label -d 'Only jobs wi
 complete -c ares -n "__fish_ares_using_subcommand run" -l group -d 'Only jobs of this group' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l job -d 'Only this job' -r
-complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'Time between asking a running worker to end and ending it; default the job\'s own' -r
+complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'How long the running worker may go on after a signal' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand run" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l format -d 'Print each record in this format' -r
@@ -161,7 +161,7 @@ complete -c ares -n "__fish_ares_using_subcommand claim" -l store -d 'Use the st
 complete -c ares -n "__fish_ares_using_subcommand claim" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l format -d 'Print each record in this format' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l owner-file -d 'Print the path of a fresh owner file, and claim nothing'
-complete -c ares -n "__fish_ares_using_subcommand claim" -l reserve -d 'Only claim; nothing is dispatched before ares-permit consume'
+complete -c ares -n "__fish_ares_using_subcommand claim" -l reserve -d 'Only claim: the job is kept from others, and nothing is dispatched'
 complete -c ares -n "__fish_ares_using_subcommand claim" -l capture -d 'Store the command\'s output with the attempt instead of passing it on'
 complete -c ares -n "__fish_ares_using_subcommand claim" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand claim" -s z -l null -d 'End records with NUL and escape nothing'
@@ -223,7 +223,7 @@ events\t''"
 complete -c ares -n "__fish_ares_using_subcommand show" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand show" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand show" -l format -d 'Print each record in this format' -r
-complete -c ares -n "__fish_ares_using_subcommand show" -l follow -d 'Go on printing until it ends'
+complete -c ares -n "__fish_ares_using_subcommand show" -l follow -d 'Print what the worker prints, until its attempt ends'
 complete -c ares -n "__fish_ares_using_subcommand show" -l raw -d 'Escape nothing, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand show" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand show" -s z -l null -d 'End records with NUL and escape nothing'
@@ -243,7 +243,7 @@ complete -c ares -n "__fish_ares_using_subcommand log" -s z -l null -d 'End reco
 complete -c ares -n "__fish_ares_using_subcommand log" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand log" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand log" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job' -r -f -a "ok\t''
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job, which must be uncertain' -r -f -a "ok\t''
 error\t''
 no-effect\t''
 retry\t''

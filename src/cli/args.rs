@@ -103,8 +103,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 
 /// Reads the name of a label, a group or a worker.
 pub fn name(text: &str) -> Result<String, String> {
-    let clean = |c: char| c.is_alphanumeric() || "._:/@+-".contains(c);
-    if text.is_empty() || text.len() > 128 || text.starts_with('-') || !text.chars().all(clean) {
+    if !crate::ops::ask::is_name(text) {
         return Err("a name has at most 128 letters, digits and ._:/@+- and does not begin with -".to_owned());
     }
     Ok(text.to_owned())

@@ -45,6 +45,7 @@ $ ares-backup --restore copy again
 $ ares-list --store again --format '%(job) %(state)'
 1 queued
 ";
+    const NOTES: &'static str = include_str!("notes/backup.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let dir = here()?.join(&self.dir);

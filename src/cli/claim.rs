@@ -5,6 +5,7 @@ use super::{Answer, Context, Field, Row, Run, args};
 use crate::domain::id::JobId;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
+use crate::host::spawn::Status;
 use crate::ops::claim::{self, Owner};
 use crate::ops::{show, wrap};
 use crate::store::{Store, Wanted};
@@ -38,7 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub owner: Option<i32>,
 
-    /// Only claim; nothing is dispatched before ares-permit consume
+    /// Only claim: the job is kept from others, and nothing is dispatched
+    ///
+    /// Such an attempt cannot be settled ok or error, as it never began. It ends with its owner, or when it is settled
+    /// void; then the job is queued again and no try was burnt.
     #[arg(long, conflicts_with = "command")]
     pub reserve: bool,
 
@@ -102,6 +106,7 @@ $ ares-claim --owner-fd 9
 ares-claim: ARES_NOTHING_TO_CLAIM: [..]
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/claim.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let report = self.report.clone();
@@ -117,30 +122,41 @@ impl Args {
     fn claim(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         if self.owner_file {
-            return Ok(Answer::id("path", wrap::owner_file(&store)?));
+            return Ok(Answer::id("path", wrap::owner_file(store)?));
         }
         let config = Config::load(store.root())?;
-        let nothing = || Error::new(Code::NothingToClaim, "no job may run now");
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
-            let caller = cx.caller(&store)?;
+            if cx.op_id().is_some() {
+                let error = Error::new(Code::Usage, "--op-id cannot be used around a command, which would run again");
+                return Err(error.hint("claim with --owner-fd, then run it"));
+            }
+            let caller = cx.caller(store)?;
             let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
-            return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));
+            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };
+            if let Status::NotExecuted(errno) = wrapped.status {
+                let (name, why) = (self.command[0].to_string_lossy(), std::io::Error::from_raw_os_error(errno));
+                cx.note(&format!("ares-claim: {}: cannot execute '{name}': {why}", Code::CannotExecute));
+            }
+            return Ok(Answer::Status(wrapped.status.passed_on()));
         }
         let owner = match (self.owner_fd, self.owner) {
-            (Some(fd), _) => Owner::inherited(&store, fd)?,
+            (Some(fd), _) => Owner::inherited(store, fd)?,
             (None, Some(pid)) => Owner::process(pid)?,
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
         let claimed = claim::claim(store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
-        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.json()))
+        match claimed {
+            Some(claimed) => answer(store, claimed, cx.wants_fields()),
+            None => Ok(Answer::No(claim::why_not(store, self.job)?)),
+        }
     }
 }
 
-/// The handle, and with `--json` what there is to do.
-fn answer(store: &Store, claimed: claim::Claimed, json: bool) -> Result<Answer> {
+/// The handle, and where fields are asked for what there is to do.
+fn answer(store: &Store, claimed: claim::Claimed, fields: bool) -> Result<Answer> {
     let row = Row::new().with("handle", claimed.handle.clone()).with("job", claimed.job);
-    if !json {
+    if !fields {
         return Ok(Answer::Id(vec![row]));
     }
     let handle: crate::domain::id::Handle = claimed.handle.parse()?;

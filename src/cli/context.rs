@@ -61,7 +61,7 @@ pub struct Context {
     wait_lock: Span,
     quiet: bool,
     null: bool,
-    json: bool,
+    fields: bool,
     op_id: Option<String>,
     changes: bool,
 }
@@ -80,8 +80,9 @@ impl Context {
             None => Mode::Lines,
         };
         let store = common.store.or_else(|| env.get("ARES_DIR").map(PathBuf::from));
-        let (wait_lock, quiet, null, json) = (common.wait_lock, common.quiet, common.null, common.json);
-        Ok(Self { env, printer: Printer::stdout(mode), store, wait_lock, quiet, null, json, op_id, changes })
+        let (wait_lock, quiet, null) = (common.wait_lock, common.quiet, common.null);
+        let fields = matches!(mode, Mode::Json | Mode::Format(..));
+        Ok(Self { env, printer: Printer::stdout(mode), store, wait_lock, quiet, null, fields, op_id, changes })
     }
 
     /// Where the store is to be looked for.
@@ -127,9 +128,9 @@ impl Context {
         std::io::stdout().is_terminal()
     }
 
-    /// Whether records are printed as JSON.
-    pub fn json(&self) -> bool {
-        self.json
+    /// Whether fields were asked for, by --json or --format, of a command that by itself prints an id or nothing.
+    pub fn wants_fields(&self) -> bool {
+        self.fields
     }
 
     /// The operation id, where one was given.

@@ -20,13 +20,13 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-demo";
     const MUTATES: bool = false;
-    const COLUMNS: &'static [&'static str] = &["job", "state", "code", "asked", "answer"];
+    const COLUMNS: &'static [&'static str] = &["job", "state", "asked", "answer"];
     const FIELDS: &'static [Field] = &[
         ("job", "integer: the job"),
         ("state", "what became of it"),
-        ("code", "text: why, for everything but a plain success"),
         ("asked", "text: the command line that queued it"),
-        ("answer", "text: the first line of its answer"),
+        ("answer", "text: the first line of its answer, or of its errors"),
+        ("code", "text: why, for everything but a plain success"),
     ];
     const ERRORS: &'static [Code] = &[];
     const EXAMPLES: &'static str = "\
@@ -39,22 +39,22 @@ $ ares-demo --quiet --format '%(job) %(state)'
 ";
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        cx.note(
-            "a store in a temporary directory, five jobs, one runner; each job is queued by the command line shown",
-        );
+        cx.note("five jobs in a store of their own, each queued by the command line shown, run by one runner");
         let demo = demo::run(&cx.environment(), self.keep)?;
         let row = |shown: &Shown| {
             Row::new()
                 .with("job", shown.job)
                 .with("state", shown.state.word())
-                .with("code", shown.code.clone())
                 .with("asked", shown.asked.clone())
                 .with("answer", shown.answer.clone())
+                .with("code", shown.code.clone())
         };
         cx.out().answer(&Answer::rows(Self::COLUMNS, demo.jobs.iter().map(row).collect()));
         match demo.kept {
             Some(path) => cx.note(&format!("the store is kept: ares list --store '{path}'")),
-            None => cx.note("job 3 failed on purpose: its outcome is recorded like any other. The store is gone again"),
+            None => {
+                cx.note("job 3 failed on purpose, and that is recorded like any other end; the store is gone again")
+            }
         }
         Ok(Answer::Nothing)
     }

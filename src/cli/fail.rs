@@ -36,11 +36,7 @@ impl Voice {
 
     /// Prints a failure and gives its exit status.
     pub(super) fn error(&self, error: &Error) -> ExitCode {
-        self.print(error, &escape::message(&error.message), error.advice());
-        self.status(error)
-    }
-
-    fn print(&self, error: &Error, message: &str, advice: &str) {
+        let (message, advice) = (escape::message(&error.message), error.advice());
         let (red, dim, off) = if self.color { ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m") } else { ("", "", "") };
         say(&format!("{}: {red}{}{off}: {message}", self.name, error.code));
         if !advice.is_empty() {
@@ -49,6 +45,7 @@ impl Voice {
         if self.json {
             say(&object(error, self.exit(error)));
         }
+        self.status(error)
     }
 
     /// Prints help where it was asked for, and otherwise what is wrong with the command line.
@@ -59,11 +56,15 @@ impl Voice {
         }
         let text = text.to_string();
         let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
-        let lines: Vec<String> = text.lines().map(escape::message).collect();
-        let first = lines.first().cloned().unwrap_or_default();
-        let error = Error::new(Code::Usage, first);
-        self.print(&error, &lines.join("\n"), "");
-        self.status(&error)
+        // What clap sets in paragraphs becomes one line, and what it advises the hint.
+        let body = |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
+        let (tips, lines): (Vec<&str>, Vec<&str>) =
+            text.lines().filter(body).map(str::trim).partition(|line| line.starts_with("tip: "));
+        let hint = match tips.first() {
+            Some(tip) => tip.trim_start_matches("tip: ").to_owned(),
+            None => format!("{} --help tells its options", self.name),
+        };
+        self.error(&Error::new(Code::Usage, lines.join(" ")).hint(hint))
     }
 
     /// Makes a panic end with the status of this command's failures.

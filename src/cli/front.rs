@@ -19,11 +19,12 @@ pub(super) const COMMAND: Command = Command {
     name: NAME,
     purpose: "",
     mutates: false,
-    operates: false,
+    repeats: false,
     columns: &[],
     fields: &[],
     errors: &[Code::Usage],
     examples: EXAMPLES,
+    notes: "",
     usage,
     main: run,
 };
@@ -60,7 +61,7 @@ struct Args {
 fn usage() -> clap::Command {
     <Args as clap::Args>::augment_args(clap::Command::new(NAME))
         .version(env!("CARGO_PKG_VERSION"))
-        .after_long_help(format!("Examples:\n{}", super::indent(EXAMPLES)))
+        .after_long_help(super::more("", EXAMPLES))
         .max_term_width(100)
 }
 

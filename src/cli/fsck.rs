@@ -47,6 +47,7 @@ ares-fsck: ARES_FINDINGS: [..]
 ? 1
 $ ares-fsck --repair
 ";
+    const NOTES: &'static str = include_str!("notes/fsck.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
@@ -62,8 +63,8 @@ $ ares-fsck --repair
         let damaged = faults.iter().filter(|fault| fault.damage).count();
         match (faults.len(), damaged) {
             (0, _) => Ok(Answer::Nothing),
-            (n, 0) => Ok(Answer::No(Error::new(Code::Findings, format!("{n} things do not hold")))),
-            (_, n) => Err(Error::new(Code::StoreDamaged, format!("{n} things are not what was written"))),
+            (n, 0) => Ok(Answer::No(Error::new(Code::Findings, format!("things that do not hold: {n}")))),
+            (_, n) => Err(Error::new(Code::StoreDamaged, format!("things that are not what was written: {n}"))),
         }
     }
 }

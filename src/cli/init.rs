@@ -24,8 +24,8 @@ pub struct Args {
 
     /// Accept a store that was copied or unpacked here
     ///
-    /// Read its config.toml first: it names programs that will be run. What was running where it came from is uncertain
-    /// here, and what was only claimed is queued again.
+    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too; what was
+    /// running where it came from is uncertain here, and what was only claimed is queued again.
     #[arg(long)]
     pub adopt: bool,
 
@@ -48,6 +48,7 @@ $ ares-init queue
 $ ares-init queue
 [..]/queue
 ";
+    const NOTES: &'static str = include_str!("notes/init.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let dir = match (self.dir, cx.place()?) {

@@ -44,8 +44,8 @@ pub trait Run: clap::Args {
     const NAME: &'static str;
     /// Whether it changes something, so that lost output is `ARES_OUTPUT_LOST`.
     const MUTATES: bool;
-    /// Whether it is one operation, so that it takes `--op-id`; a driver of many is not.
-    const OPERATES: bool = Self::MUTATES;
+    /// Whether it takes `--op-id`. A command that changes something does, unless what it does cannot be given again.
+    const REPEATS: bool = Self::MUTATES;
     /// Whether it runs a program for the caller after `--`; then the program's status is its own, and every failure of
     /// ours is 125.
     const WRAPS: bool = false;
@@ -57,6 +57,8 @@ pub trait Run: clap::Args {
     const ERRORS: &'static [Code] = &[];
     /// A shell session, run as a test.
     const EXAMPLES: &'static str;
+    /// What is worth knowing before it is used in earnest: paragraphs, and indented text that stays as it is.
+    const NOTES: &'static str = "";
 
     /// Does it.
     fn run(self, cx: &mut Context) -> Result<Answer>;
@@ -70,8 +72,8 @@ pub struct Command {
     pub purpose: &'static str,
     /// Whether it changes something.
     pub mutates: bool,
-    /// Whether it is one operation, so that it takes `--op-id`.
-    pub operates: bool,
+    /// Whether it takes `--op-id`.
+    pub repeats: bool,
     /// The columns that are shown without asking.
     pub columns: &'static [&'static str],
     /// Every field of its records.
@@ -80,6 +82,8 @@ pub struct Command {
     pub errors: &'static [Code],
     /// A shell session, run as a test.
     pub examples: &'static str,
+    /// What is worth knowing before it is used in earnest.
+    pub notes: &'static str,
     /// Its arguments.
     pub usage: fn() -> clap::Command,
     /// Its main function over the arguments that follow its name.
@@ -92,11 +96,12 @@ impl Command {
             name: C::NAME,
             purpose,
             mutates: C::MUTATES,
-            operates: C::OPERATES,
+            repeats: C::REPEATS,
             columns: C::COLUMNS,
             fields: C::FIELDS,
             errors: C::ERRORS,
             examples: C::EXAMPLES,
+            notes: C::NOTES,
             usage: usage::<C>,
             main: start::<C>,
         }
@@ -157,20 +162,24 @@ fn usage<C: Run>() -> clap::Command {
     let own = C::augment_args(clap::Command::new(C::NAME));
     let (about, long) = (own.get_about().cloned(), own.get_long_about().cloned());
     let mut all = own;
-    if C::OPERATES {
+    if C::REPEATS {
         all = <args::Operation as clap::Args>::augment_args(all);
     }
     // Flattening arguments brings their description along; the command's own is put back.
     <args::Common as clap::Args>::augment_args(all)
         .about(about.unwrap_or_default())
         .long_about(clap::builder::Resettable::from(long))
-        .after_long_help(format!("Examples:\n{}", indent(C::EXAMPLES)))
+        .after_long_help(more(C::NOTES, C::EXAMPLES))
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
 }
 
-fn indent(text: &str) -> String {
-    text.trim().lines().map(|line| format!("  {line}\n")).collect()
+/// What help adds to the options.
+fn more(notes: &str, examples: &str) -> String {
+    let indent = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let indent = |text: &str| text.trim_end().lines().map(indent).collect::<String>();
+    let notes = if notes.is_empty() { String::new() } else { format!("Notes:\n{}\n", indent(notes)) };
+    format!("{notes}Examples:\n{}", indent(examples))
 }
 
 /// Parses, runs, prints, and says it all in the exit status.
@@ -197,7 +206,7 @@ fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
 fn prepare<C: Run>(env: Env, matches: &clap::ArgMatches) -> Result<(C, Context)> {
     let bad = |error: clap::Error| Error::new(Code::Internal, format!("arguments do not fit: {}", error.kind()));
     let common = args::Common::from_arg_matches(matches).map_err(bad)?;
-    let op_id = if C::OPERATES { args::Operation::from_arg_matches(matches).map_err(bad)?.op_id } else { None };
+    let op_id = if C::REPEATS { args::Operation::from_arg_matches(matches).map_err(bad)?.op_id } else { None };
     let command = C::from_arg_matches(matches).map_err(bad)?;
     let fields: Vec<&str> = C::FIELDS.iter().map(|(name, _)| *name).collect();
     Ok((command, Context::new(env, common, op_id, C::MUTATES, &fields)?))

@@ -38,8 +38,10 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["decide", "adopt", "stop_survivors"])]
     pub dry_run: bool,
 
-    /// Decide the job
-    #[arg(long, value_name = "WHAT", requires = "job", value_parser = args::words(Decision::WORDS))]
+    /// Decide the job, which must be uncertain
+    ///
+    /// Whoever decides says why, with --because.
+    #[arg(long, value_name = "WHAT", requires_all = ["job", "because"], value_parser = args::words(Decision::WORDS))]
     pub decide: Option<Decision>,
 
     /// One line on why; it is kept with the decision
@@ -96,6 +98,7 @@ $ seen=$(ares-reconcile 1 --format '%(digest)' 2>/dev/null)
 $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" --format '%(attempt) %(state)'
 1.1 cancelled
 ";
+    const NOTES: &'static str = include_str!("notes/reconcile.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         if cx.op_id().is_some() && self.decide.is_none() && !self.adopt {
@@ -153,7 +156,7 @@ impl Args {
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));
         match uncertain.len() {
             0 => Ok(Answer::Nothing),
-            n => Err(Error::new(Code::Uncertain, format!("{n} attempts wait for a decision"))),
+            n => Err(Error::new(Code::Uncertain, format!("attempts that wait for a decision: {n}"))),
         }
     }
 }

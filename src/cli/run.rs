@@ -8,6 +8,7 @@ use crate::error::{Class, Code, Error, Result};
 use crate::host::config::Config;
 use crate::host::signals::Signals;
 use crate::host::spawn::Status;
+use crate::ops::claim::why_not;
 use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
 use crate::ops::run::{self, Ended, Tally, Until};
@@ -22,8 +23,8 @@ use std::ffi::OsString;
 /// The status says how it went: 0 all ok, 1 some failed or nothing to run, 10 something is uncertain. A job that ends
 /// uncertain does not keep the others from running.
 ///
-/// On SIGTERM, SIGINT or SIGHUP no further job is started and the running worker is asked to end; after --grace it is
-/// ended.
+/// On SIGTERM, SIGINT or SIGHUP no further job is started. The running worker may finish within --grace; after that, or
+/// at a second signal, it is ended.
 #[derive(clap::Args)]
 pub struct Args {
     /// Go on until no job may run
@@ -56,15 +57,18 @@ pub struct Args {
     #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
-    /// Time between asking a running worker to end and ending it; default the job's own
-    #[arg(long, value_name = "DURATION", value_parser = args::span)]
-    pub grace: Option<Span>,
+    /// How long the running worker may go on after a signal
+    ///
+    /// After it the worker is asked to end, and ended when the job's own grace is over.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = args::span)]
+    pub grace: Span,
 }
 
 impl Run for Args {
     const NAME: &'static str = "ares-run";
     const MUTATES: bool = true;
-    const OPERATES: bool = false;
+    // What a worker did cannot be done again by its answer.
+    const REPEATS: bool = false;
     const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
     const FIELDS: &'static [Field] = fields::END;
     const ERRORS: &'static [Code] = &[
@@ -88,13 +92,14 @@ $ ares-run
 ares-run: ARES_NOTHING_TO_CLAIM: [..]
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/run.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         if self.jobs > 1 {
             return self.siblings(cx);
         }
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
         let until = match (self.drain, self.wait) {
             (_, true) => Until::Stopped,
             (true, false) => Until::Drained,
@@ -102,13 +107,16 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         };
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         let mut signals = Signals::listen()?;
-        let grace = self.grace.unwrap_or(Span(30_000));
-        let mut watch = Watch { signals: &mut signals, grace, asked: None };
+        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None };
         let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
             // A reader that went away does not end the work; it is told at the end.
             cx.out().row(Self::COLUMNS, &row(ended));
             Ok(())
         })?;
+        if tally == Tally::default() && until == Until::One {
+            let why = why_not(store, self.job)?;
+            return Ok(Answer::No(why));
+        }
         answer(tally, until)
     }
 }
@@ -151,17 +159,14 @@ fn row(ended: &Ended) -> Row {
 fn answer(tally: Tally, until: Until) -> Result<Answer> {
     let all = tally.ok + tally.failed + tally.again + tally.uncertain;
     if tally.uncertain > 0 {
-        return Err(Error::new(Code::Uncertain, format!("{} of {all} attempts ended uncertain", tally.uncertain)));
+        return Err(Error::new(Code::Uncertain, format!("uncertain: {} of {all} attempts", tally.uncertain)));
     }
     // What is queued again ends later, unless this was the only attempt asked for.
     if tally.failed > 0 || (until == Until::One && tally.again > 0) {
         return Ok(Answer::No(Error::new(
             Code::WaitedFailed,
-            format!("{} of {all} attempts did not succeed", tally.failed),
+            format!("not succeeded: {} of {all} attempts", tally.failed + tally.again),
         )));
-    }
-    if all == 0 && until == Until::One {
-        return Ok(Answer::No(Error::new(Code::NothingToClaim, "no job may run now")));
     }
     Ok(Answer::Nothing)
 }

@@ -1,6 +1,6 @@
 //! ares-settle: record how an attempt ended.
 
-use super::{Answer, Context, Field, Row, Run, args, fields};
+use super::{Answer, Context, Field, Row, Run, args};
 use crate::domain::id::Handle;
 use crate::domain::outcome::clean;
 use crate::domain::outcome::{Outcome, Usage};
@@ -17,7 +17,7 @@ const RESULT_MAX: usize = 8 << 20;
 /// that. void says that it never acted: it burns no try.
 ///
 /// Settling twice in the same way is no error; in another way it is a conflict. What comes after the attempt was given
-/// away is kept as evidence and changes nothing.
+/// away is kept as evidence and changes nothing. Nothing is printed, unless --json or --format asks for it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The handle that ares-claim printed
@@ -111,8 +111,13 @@ impl Args {
 impl Run for Args {
     const NAME: &'static str = "ares-settle";
     const MUTATES: bool = true;
-    const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
-    const FIELDS: &'static [Field] = fields::END;
+    const COLUMNS: &'static [&'static str] = &["attempt", "outcome", "state"];
+    const FIELDS: &'static [Field] = &[
+        ("job", "integer: the job"),
+        ("attempt", "text: the attempt, JOB.N"),
+        ("outcome", "ok, error, ambiguous or void"),
+        ("state", "the state of the job after it"),
+    ];
     const ERRORS: &'static [Code] =
         &[Code::NotYours, Code::Fenced, Code::AlreadyDecided, Code::IllegalMove, Code::Survivors, Code::NotFound];
     const EXAMPLES: &'static str = "\
@@ -124,6 +129,7 @@ $ echo done | ares-settle \"$handle\" ok --result - --usage input=1200,output=80
 $ ares-show 1 --output result
 done
 ";
+    const NOTES: &'static str = include_str!("notes/settle.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let usage = self.spent()?;
@@ -142,7 +148,7 @@ done
             retry: self.retry,
         };
         let settled = settle(store, cx.op_id().map(str::to_owned), &say)?;
-        if !cx.json() {
+        if !cx.wants_fields() {
             return Ok(Answer::Nothing);
         }
         let row = Row::new()

@@ -6,6 +6,7 @@ use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
+use crate::host::terminal;
 use crate::ops::show::{self, AttemptShown, JobShown, SessionShown, Stream};
 use crate::store::Store;
 use serde_json::json;
@@ -85,9 +86,10 @@ pub struct Args {
     #[arg(value_name = "THING")]
     pub thing: String,
 
-    /// Go on printing until it ends
+    /// Print what the worker prints, until its attempt ends
     ///
-    /// Without --output the changes of its state are printed, with it what the worker prints.
+    /// That is its standard output, or the part that --output names: stdout, stderr or events. A job that has no attempt
+    /// yet is waited for.
     #[arg(long)]
     pub follow: bool,
 
@@ -117,25 +119,26 @@ ares-show: ARES_NOT_FOUND: [..]
 ...
 ? 14
 ";
+    const NOTES: &'static str = include_str!("notes/show.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let Some(part) = self.output.or(self.follow.then_some(Part::Stdout)) else {
-            return record(&store, &self.thing);
+            return record(store, &self.thing);
         };
-        let attempt = latest(&store, &self.thing)?;
         if self.follow {
-            return follow(cx, &store, attempt, part);
+            return follow(cx, &store, &self.thing, part);
         }
+        let attempt = latest(store, &self.thing)?;
         if part == Part::Events {
             let mut lines = Vec::new();
-            let mut events = show::events(&store, attempt)?;
-            for event in events.feed(&show::content(&store, attempt, Stream::Stdout)?) {
+            let mut events = show::events(store, attempt)?;
+            for event in events.feed(&show::content(store, attempt, Stream::Stdout)?) {
                 lines.extend_from_slice(format!("{}\n", escape::json(&event)).as_bytes());
             }
             return Ok(Answer::Raw(lines));
         }
-        let bytes = show::content(&store, attempt, stream(part))?;
+        let bytes = show::content(store, attempt, stream(part))?;
         Ok(Answer::Raw(if self.raw || !cx.on_terminal() { bytes } else { escape::text(&bytes).into_bytes() }))
     }
 }
@@ -162,10 +165,22 @@ fn latest(store: &Store, thing: &str) -> Result<AttemptId> {
 }
 
 /// Prints what comes until the attempt has ended, or nobody reads any more.
-fn follow(cx: &mut Context, store: &Store, attempt: AttemptId, part: Part) -> Result<Answer> {
+fn follow(cx: &mut Context, store: &Store, thing: &str, part: Part) -> Result<Answer> {
+    if matches!(part, Part::Result | Part::Prompt) {
+        return Err(Error::new(Code::Usage, "only stdout, stderr and events can be followed"));
+    }
+    if let Ok(job) = thing.parse::<JobId>()
+        && show::first_attempt(store, job)?.is_none()
+    {
+        return Ok(Answer::Nothing);
+    }
+    let attempt = latest(store, thing)?;
     let mut events = if part == Part::Events { Some(show::events(store, attempt)?) } else { None };
     let escaped = cx.on_terminal();
     show::follow(store, attempt, stream(part), &mut |bytes| {
+        if bytes.is_empty() {
+            return Ok(!terminal::reader_gone(std::io::stdout()));
+        }
         Ok(match &mut events {
             Some(events) => {
                 events.feed(bytes).iter().all(|event| cx.out().raw(format!("{}\n", escape::json(event)).as_bytes()))

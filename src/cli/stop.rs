@@ -65,6 +65,7 @@ $ ares-stop 1 --because 'not needed any more' --format '%(job) %(state)'
 $ ares-list --format '%(job) %(state)'
 1 cancelled
 ";
+    const NOTES: &'static str = include_str!("notes/stop.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;

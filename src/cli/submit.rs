@@ -30,7 +30,7 @@ const BATCH_MAX: usize = 64 << 20;
 pub struct Args {
     /// The worker that does it; default command
     ///
-    /// A name from config.toml, or one that is built in: command, codex, synthetic.
+    /// A name from config.toml, or one that is built in: command, codex, synthetic. See ares-workers(7).
     #[arg(short, long, value_name = "NAME", value_parser = args::name)]
     pub worker: Option<String>,
 
@@ -38,13 +38,16 @@ pub struct Args {
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Read the prompt from a file; for a command, what it is given on its standard input
+    /// Read the prompt, or a command's standard input, from a file
     ///
-    /// - is standard input. A prompt has at most 1 MiB.
+    /// With - that is our own standard input. At most 1 MiB is read, now: what the file holds later does not matter.
+    /// Without it a command reads /dev/null.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 
     /// Run it in this directory; default the current one
+    ///
+    /// It must be there now, and is frozen as an absolute path.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 
@@ -56,25 +59,26 @@ pub struct Args {
 
     /// Set an option of the worker's adapter
     ///
-    /// May be given several times.
+    /// May be given several times. The options of each adapter are in ares-workers(7).
     #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
     pub option: Vec<(String, String)>,
 
-    /// Stop an attempt after this long; default never
+    /// Stop an attempt after this long; default the worker's own
     ///
-    /// What a stopped attempt did is not known: it ends uncertain.
+    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m. What a stopped attempt did is not known: it ends
+    /// uncertain. A command has no time-out by itself; those of agents are in ares-workers(7).
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout: Option<Span>,
 
-    /// Stop an attempt that printed nothing for this long after its start
+    /// Stop an attempt that printed nothing for this long after its start; default the worker's own
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_first: Option<Span>,
 
-    /// Stop an attempt that prints nothing for this long
+    /// Stop an attempt that prints nothing for this long; default the worker's own
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_idle: Option<Span>,
 
-    /// Time between asking a worker to end and ending it; default 10s
+    /// Time between asking a worker to end (SIGTERM) and ending it (SIGKILL); default 10s
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub grace: Option<Span>,
 
@@ -176,6 +180,9 @@ impl Args {
     /// The prompt, unless the words are a command.
     pub fn prompt(&self) -> Result<Vec<u8>> {
         let text = match &self.file {
+            Some(_) if !self.words.is_empty() => {
+                return Err(Error::new(Code::Usage, "a prompt was given twice, by --file and after --"));
+            }
             Some(file) => read(file, PROMPT_MAX)?,
             None if !self.words.is_empty() => {
                 self.words.iter().map(|word| word.as_encoded_bytes()).collect::<Vec<_>>().join(&b' ')
@@ -319,10 +326,11 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 3
 4
 ";
+    const NOTES: &'static str = include_str!("notes/submit.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
         let submitted = if self.stdin {
             self.many(cx, store, &caller, &config)?
         } else {

@@ -55,11 +55,12 @@ ares-wait: ARES_WAITED_FAILED: [..]
 ...
 ? 1
 ";
+    const NOTES: &'static str = include_str!("notes/wait.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let jobs = match &self.label {
-            Some(label) => show::active(&store, label)?,
+            Some(label) => show::active(store, label)?,
             None => self.jobs,
         };
         let mut signals = Signals::listen()?;
@@ -67,18 +68,18 @@ ares-wait: ARES_WAITED_FAILED: [..]
         let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals)?;
         let over = |state: State| state.is_terminal() || state == State::Uncertain;
         let numbers: Vec<JobId> = ended.iter().filter(|job| over(job.state)).map(|job| job.facts.id).collect();
-        for listed in show::these(&store, &numbers)? {
+        for listed in show::these(store, &numbers)? {
             cx.out().row(Self::COLUMNS, &fields::listed(&listed));
         }
         let with = |state: State| ended.iter().filter(|job| job.state == state).count();
         let (uncertain, not) = (with(State::Uncertain), with(State::Failed) + with(State::Cancelled));
         if uncertain > 0 {
-            return Err(Error::new(Code::Uncertain, format!("{uncertain} of {} jobs are uncertain", ended.len())));
+            return Err(Error::new(Code::Uncertain, format!("uncertain: {uncertain} of {} jobs", ended.len())));
         }
         if not > 0 {
             return Ok(Answer::No(Error::new(
                 Code::WaitedFailed,
-                format!("{not} of {} jobs did not succeed", ended.len()),
+                format!("not succeeded: {not} of {} jobs", ended.len()),
             )));
         }
         Ok(Answer::Nothing)

@@ -1,5 +1,7 @@
 //! What is known of the end of an attempt, in three parts that are never merged: what was *seen* (exit status, signal,
 //! time-out), what the worker *said*, and what *happened*, the outcome.
+//!
+//! INVARIANT `unknown-is-uncertain`: no time-out, no signal and no missing word makes an attempt a failure.
 
 use super::time::Time;
 use crate::error::{Class, Code};

@@ -2,6 +2,9 @@
 //! owner; it carries out one attempt after another, and ends when the owner is gone and nothing runs. It has one
 //! thread, opens no database and knows no job.
 //!
+//! INVARIANT `keeper-without-store`: the keeper opens no database, so that nothing of it can hold up another process or
+//! be held up, and a worker never inherits a descriptor of the store.
+//!
 //! It must be started from a main that has opened nothing yet.
 
 mod attempt;

@@ -225,6 +225,8 @@ pub fn life(identity: &Identity) -> Life {
     }
 }
 
+/// INVARIANT `no-signal-to-strangers`: a number alone never gets a signal; what is found under it is identified first.
+///
 /// Sends a signal to the very process of this identity, never to a stranger; `false` when it is gone. One that cannot be
 /// told apart is `ARES_UNCERTAIN` and gets nothing.
 pub fn signal(identity: &Identity, signal: Signal) -> Result<bool> {

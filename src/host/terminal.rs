@@ -1,9 +1,17 @@
-//! What the terminal is like.
+//! What stands behind standard output: a terminal, or a reader that may go away.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
 /// The columns of the terminal behind this descriptor; `None` where it does not say.
 pub fn width(fd: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(fd).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// Whether nobody can read what is written here any more; told without writing.
+pub fn reader_gone(fd: impl AsFd) -> bool {
+    let mut fds = [PollFd::new(&fd, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

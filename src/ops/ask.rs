@@ -281,24 +281,26 @@ fn prompt_of(ask: &Ask) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// Whether this can be the name of a label, a group or a worker: one that any option, list and shell can carry.
+pub fn is_name(text: &str) -> bool {
+    let clean = |c: char| c.is_alphanumeric() || "._:/@+-".contains(c);
+    !text.is_empty() && text.len() <= 128 && !text.starts_with('-') && text.chars().all(clean)
+}
+
 /// Refuses words that cannot be names or arguments.
 fn check_words(ask: &Ask) -> Result<()> {
-    let names = ask
-        .label
-        .iter()
-        .chain(&ask.env)
-        .chain(&ask.group)
-        .chain(&ask.key)
-        .chain(&ask.worker)
-        .chain(ask.if_active.iter().map(|(label, _)| label));
-    for name in names {
-        if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
-            let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
-            return Err(Error::new(
-                Code::BadInput,
-                format!("'{shown}' is not a name: 1 to 200 bytes without control characters"),
-            ));
-        }
+    let bad = |name: &str, rule: &str| {
+        let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
+        Err(Error::new(Code::BadInput, format!("'{shown}' is not a name: {rule}")))
+    };
+    let active = ask.if_active.iter().map(|(label, _)| label);
+    let names = ask.label.iter().chain(&ask.group).chain(&ask.worker).chain(active);
+    if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
+        return bad(name, "at most 128 letters, digits and ._:/@+-, not beginning with -");
+    }
+    let loose = |name: &&String| name.is_empty() || name.len() > 200 || name.chars().any(char::is_control);
+    if let Some(name) = ask.env.iter().chain(&ask.key).find(loose) {
+        return bad(name, "1 to 200 bytes without control characters");
     }
     if ask.argv.iter().flatten().any(|arg| arg.contains('\0')) {
         return Err(Error::new(Code::BadInput, "an argument contains a NUL byte"));

@@ -2,7 +2,8 @@
 
 use crate::domain::digest::Digest;
 use crate::domain::id::{Handle, JobId};
-use crate::domain::job::Now;
+use crate::domain::job::{Now, State};
+use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
 use crate::host::process::Identity;
@@ -139,6 +140,22 @@ pub fn claim(
 fn nothing(kept_back: bool) -> Error {
     let why = if kept_back { "every group that has one is full" } else { "no job may run now" };
     Error::new(Code::NothingToClaim, why)
+}
+
+/// Why nothing was claimed. A job that was named and is uncertain is a failure, which only a decision ends; all else is a
+/// plain no.
+pub fn why_not(store: &Store, named: Option<JobId>) -> Result<Error> {
+    let Some(id) = named else { return Ok(nothing(false)) };
+    let job = store.read(|view| view.job(id))?;
+    if job.state == State::Uncertain {
+        return Err(Error::new(Code::Uncertain, format!("job {id} waits for a decision")));
+    }
+    let why = match (job.state, job.hold.word()) {
+        (State::Queued, "") => format!("job {id} waits for its moment, its group or its session"),
+        (State::Queued, hold) => format!("job {id} is held: {hold}"),
+        (state, _) => format!("job {id} is {}", state.word()),
+    };
+    Ok(Error::new(Code::NothingToClaim, why))
 }
 
 /// Claims the next job in an open transaction.

@@ -75,7 +75,7 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
             }
             (AttemptState::Claimed, _) => {
                 return Err(Error::new(Code::IllegalMove, format!("attempt {} was only reserved", attempt.id))
-                    .hint("dispatch it with ares-permit consume, or settle it void"));
+                    .hint("settle it void, and claim without --reserve to act"));
             }
             (AttemptState::Running | AttemptState::Uncertain | AttemptState::Ended, _) => {
                 ledger.settle(&attempt, &end)?

@@ -31,8 +31,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Wrapped {
     /// What the claim was called.
     pub handle: Handle,
-    /// The exit status to pass on.
-    pub status: u8,
+    /// How the command ended; its status is passed on.
+    pub status: Status,
 }
 
 /// Claims the next job and runs the command for it. `None` when nothing may run now.
@@ -63,7 +63,7 @@ pub fn wrap(
     };
     let status = ended?;
     owner.retire();
-    Ok(Some(Wrapped { handle, status: status.passed_on() }))
+    Ok(Some(Wrapped { handle, status }))
 }
 
 /// What a command is told of the attempt that it is run for.

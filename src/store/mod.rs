@@ -153,6 +153,9 @@ impl Store {
         self.connection.pragma_query_value(None, "data_version", |row| row.get(0)).sql("ask for changes")
     }
 
+    /// INVARIANT `nothing-waits-under-the-lock`: what runs in here waits for nothing and writes to no pipe, because everyone
+    /// else waits for it.
+    ///
     /// Runs one transaction behind the write lock, which keeps the order of asking. Whatever fails inside is rolled
     /// back; a failed COMMIT is [`Code::CommitUnknown`].
     pub fn write<T>(&mut self, now: Time, body: impl FnOnce(&mut Ledger<'_>) -> Result<T>) -> Result<T> {

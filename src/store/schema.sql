@@ -541,7 +541,8 @@ BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: workflow'); END;
 CREATE TRIGGER steps_begin BEFORE INSERT ON steps WHEN NEW.state <> 'blocked'
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: step'); END;
 
--- What a job was frozen as, and its fence, do not change.
+-- INVARIANT `frozen`: what a job was frozen as does not change.
+-- INVARIANT `fence-grows`: the number of its latest attempt only grows, so that a handle of an older one stays worthless.
 CREATE TRIGGER jobs_frozen BEFORE UPDATE OF id, priority, "group", width, session, worker, adapter, contract, model,
   model_digest, program, argv, options, prompt, dir, env, limits, max_tries, retry_delay_ms, if_uncertain, not_before,
   continues, data_class, config_digest, spec_digest, submitted_by, submitted_at ON jobs
@@ -549,7 +550,7 @@ BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job is frozen'); END;
 CREATE TRIGGER jobs_fence BEFORE UPDATE OF attempt ON jobs WHEN NEW.attempt < OLD.attempt
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: fence'); END;
 
--- Evidence is added, never changed.
+-- INVARIANT `append-only`: evidence is added, never changed.
 CREATE TRIGGER receipts_kept BEFORE UPDATE ON receipts BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: receipts'); END;
 CREATE TRIGGER receipts_last BEFORE DELETE ON receipts
 WHEN NOT EXISTS (SELECT 1 FROM segments WHERE OLD.seq BETWEEN first AND last)

@@ -131,6 +131,26 @@ pub(crate) fn blessing() -> bool {
     std::env::var_os("ARES_BLESS").is_some()
 }
 
+/// Says that a test, or a part of it, could not be run here, and why. `.ci/run` counts these and wants none.
+#[expect(clippy::disallowed_methods, clippy::print_stderr, reason = "the tests' own switch, and their own words")]
+pub(crate) fn skipped(why: &str) {
+    use std::io::Write as _;
+    eprintln!("SKIP: {why}");
+    if let Some(list) = std::env::var_os("ARES_SKIPS") {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(list);
+        writeln!(file.expect("it opens"), "{why}").expect("it can be written");
+    }
+}
+
+/// Whether there is a program of this name; where not, that is counted.
+pub(crate) fn has(program: &str) -> bool {
+    let found = ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    if !found {
+        skipped(&format!("there is no {program} here"));
+    }
+    found
+}
+
 /// Every file below these folders of the source with one of these endings, sorted.
 pub(crate) fn files(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();

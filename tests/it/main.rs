@@ -8,6 +8,7 @@ mod harness;
 mod host;
 mod laws;
 mod race;
+mod readme;
 mod sessions;
 mod stock;
 mod store;

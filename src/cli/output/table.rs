@@ -7,6 +7,9 @@ use super::value::{Row, Value};
 /// A cell is not cut below this width to make a table fit; a table that still does not fit is wider than the terminal.
 const NARROW: usize = 12;
 
+/// A column of free text is cut to this before any other is cut at all: half a code or half a moment says nothing.
+const ROOMY: usize = 20;
+
 /// How a table may look.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
@@ -38,13 +41,21 @@ impl Table {
     /// Makes room for these records, then cuts the widest columns until the line fits.
     pub fn fit(&mut self, rows: &[Row], look: Look) {
         for (width, name) in self.widths.iter_mut().zip(self.columns) {
-            let most = rows.iter().map(|row| wide(&row.get(name).shown())).max().unwrap_or(0);
+            let most = rows.iter().map(|row| wide(&cell(row.get(name)))).max().unwrap_or(0);
             *width = most.max(*width);
         }
         let Some(limit) = look.width else { return };
-        while self.widths.iter().sum::<usize>() + 2 * self.widths.len().saturating_sub(1) > limit {
-            let Some(widest) = self.widths.iter_mut().max().filter(|width| **width > NARROW) else { break };
-            *widest -= 1;
+        let gaps = 2 * self.widths.len().saturating_sub(1);
+        while self.widths.iter().sum::<usize>() + gaps > limit {
+            let widest = self.widths.iter().copied().max().unwrap_or(0);
+            // The last column is what a record says of itself, as long as it likes: it gives way first.
+            let last = self.widths.last().is_some_and(|last| *last > NARROW && widest <= ROOMY);
+            let at =
+                if last { self.widths.len() - 1 } else { self.widths.iter().rposition(|w| *w == widest).unwrap_or(0) };
+            match self.widths.get_mut(at).filter(|width| **width > NARROW) {
+                Some(width) => *width -= 1,
+                None => break,
+            }
         }
     }
 
@@ -59,7 +70,7 @@ impl Table {
             let cells = self.columns.iter().map(|name| {
                 let value = row.get(name);
                 let color = if look.color { paint(name, value) } else { "" };
-                (value.shown(), color, matches!(value, Value::Int(_)))
+                (cell(value), color, matches!(value, Value::Int(_)))
             });
             self.line(&mut out, cells);
         }
@@ -80,20 +91,35 @@ impl Table {
     }
 }
 
-/// One record with all its fields, a line each. Fields without a value are left out here, for people; a list of records
-/// has one indented line for each.
+/// A value in a table. A moment is shown to the minute, in UTC: a column of milliseconds is read by nobody.
+fn cell(value: &Value) -> String {
+    let text = value.shown();
+    match value {
+        Value::Time(_) if text.len() > 16 => text[..16].replace('T', " "),
+        _ => text,
+    }
+}
+
+/// One record with all its fields, a line each. Fields without a value are left out here, for people; what is nested has
+/// its own fields as name=value, and a list of records an indented paragraph for each.
 pub fn fields(row: &Row, look: Look) -> String {
     let shown: Vec<_> = row.fields().iter().filter(|(_, value)| !is_empty(value)).collect();
     let width = shown.iter().map(|(name, _)| wide(name)).max().unwrap_or(0);
     let mut out = String::new();
     for (name, value) in shown {
         let pad = " ".repeat(width - wide(name));
-        if let Value::Json(serde_json::Value::Array(items)) = value
-            && items.iter().any(serde_json::Value::is_object)
-        {
-            out.push_str(&format!("{name}\n"));
-            items.iter().for_each(|item| out.push_str(&format!("  {}\n", pairs(item))));
-            continue;
+        match value {
+            Value::Json(serde_json::Value::Array(items)) if items.iter().any(serde_json::Value::is_object) => {
+                out.push_str(&format!("{name}\n"));
+                items.iter().for_each(|item| out.push_str(&filled(&pairs(item), 2, look)));
+                continue;
+            }
+            Value::Json(item @ serde_json::Value::Object(_)) => {
+                let text = filled(&pairs(item), width + 2, look);
+                out.push_str(&format!("{name}{pad}  {}\n", text.trim()));
+                continue;
+            }
+            _ => {}
         }
         let color = if look.color { paint(name, value) } else { "" };
         let text = value.shown();
@@ -101,6 +127,24 @@ pub fn fields(row: &Row, look: Look) -> String {
         out.push_str(&format!("{name}{pad}  {text}\n"));
     }
     out
+}
+
+/// Words in lines that fit the terminal: the first begins at this indent, the others two columns further.
+fn filled(words: &[String], indent: usize, look: Look) -> String {
+    let (mut out, mut line) = (String::new(), String::new());
+    for word in words {
+        let full = look.width.is_some_and(|limit| !line.trim().is_empty() && wide(&line) + 2 + wide(word) > limit);
+        if full {
+            out.push_str(&format!("{line}\n"));
+        }
+        match (full, line.is_empty()) {
+            (true, _) => line = " ".repeat(indent + 2),
+            (false, true) => line = " ".repeat(indent),
+            (false, false) => line.push_str("  "),
+        }
+        line.push_str(word);
+    }
+    out + &line + "\n"
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -113,9 +157,9 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A record inside a record: its fields that have a value, as name=value.
-fn pairs(item: &serde_json::Value) -> String {
-    let Some(map) = item.as_object() else { return escape::json(item) };
+/// A record inside a record: its fields that have a value, as name=value; one level deeper they are named by both.
+fn pairs(item: &serde_json::Value) -> Vec<String> {
+    let Some(map) = item.as_object() else { return vec![escape::json(item)] };
     let empty = |value: &serde_json::Value| match value {
         serde_json::Value::Null => true,
         serde_json::Value::String(text) => text.is_empty(),
@@ -124,10 +168,14 @@ fn pairs(item: &serde_json::Value) -> String {
         serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
     };
     let pair = |(name, value): (&String, &serde_json::Value)| match value {
-        serde_json::Value::String(text) => format!("{name}={}", escape::field(text.as_bytes())),
-        value => format!("{name}={}", escape::json(value)),
+        serde_json::Value::String(text) => vec![format!("{name}={}", escape::field(text.as_bytes()))],
+        serde_json::Value::Object(_) => pairs(value).iter().map(|inner| format!("{name}.{inner}")).collect(),
+        serde_json::Value::Array(items) if items.iter().all(serde_json::Value::is_object) => {
+            items.iter().map(|item| format!("{name}: {}", pairs(item).join(" "))).collect()
+        }
+        value => vec![format!("{name}={}", escape::json(value))],
     };
-    map.iter().filter(|(_, value)| !empty(value)).map(pair).collect::<Vec<_>>().join("  ")
+    map.iter().filter(|(_, value)| !empty(value)).flat_map(pair).collect()
 }
 
 /// The colour of a state or an outcome; nothing else is coloured.
@@ -199,6 +247,22 @@ mod tests {
         assert!(text.contains("DETAIL") && text.contains('…'), "{text}");
         let text = table(&rows, Look { color: false, width: Some(5) });
         assert!(text.contains("DETAIL"), "{text}");
+    }
+
+    #[test]
+    fn the_last_column_gives_way_first() {
+        let row = Row::new().with("job", 7).with("state", "ARES_EXIT_STATUS").with("detail", "x".repeat(90));
+        let text = table(&[row], Look { color: false, width: Some(40) });
+        assert_eq!(text, "JOB  STATE             DETAIL\n  7  ARES_EXIT_STATUS  xxxxxxxxxxxxxxxx…\n");
+    }
+
+    #[test]
+    fn a_record_is_filled_to_the_width_and_loses_nothing() {
+        let inner = serde_json::json!([{ "a": "x".repeat(20), "b": { "c": 1, "d": null }, "e": "y".repeat(20) }]);
+        let row = Row::new().with("job", 7).with("usage", serde_json::json!({ "input": 5 })).with("attempts", inner);
+        let text = fields(&row, Look { color: false, width: Some(40) });
+        let (x, y) = ("x".repeat(20), "y".repeat(20));
+        assert_eq!(text, format!("job       7\nusage     input=5\nattempts\n  a={x}  b.c=1\n    e={y}\n"));
     }
 
     #[test]

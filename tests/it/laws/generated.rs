@@ -1,6 +1,6 @@
 //! The manual and the completions are checked in, and are what the commands say of themselves now.
 
-use super::manual;
+use super::{manual, pages};
 use crate::harness::{no_complaints, same_file};
 use ares::cli::{COMMANDS, front};
 use clap_complete::{Shell, generate};
@@ -8,8 +8,7 @@ use clap_complete::{Shell, generate};
 #[test]
 fn the_manual_is_current() {
     let commands = COMMANDS.iter().map(|command| (format!("man/{}.1", command.name), manual::command(command)));
-    let others = [("man/ares-errors.7", manual::all_errors()), ("man/ares-output.7", manual::output())];
-    let pages = commands.chain(others.map(|(path, page)| (path.to_owned(), page)));
+    let pages = commands.chain(pages::all().into_iter().map(|(name, page)| (format!("man/{name}.7"), page)));
     let stale: Vec<String> = pages.filter_map(|(path, page)| same_file(&path, &page).err()).collect();
     no_complaints(&stale);
 }

@@ -3,8 +3,12 @@
 mod codes;
 mod commands;
 mod generated;
+mod invariants;
 mod layers;
 mod manual;
 mod operations;
+mod pages;
+mod roff;
 mod schema;
+mod shells;
 mod tidy;

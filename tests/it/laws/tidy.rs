@@ -124,13 +124,14 @@ fn forgotten(folder: &Path) -> Vec<String> {
     let head = heads.iter().chain([&beside]).find(|path| path.exists()).expect("a module");
     let head = std::fs::read_to_string(head).expect("it can be read");
     let entries = std::fs::read_dir(folder).expect("it can be read").map(|entry| entry.expect("an entry").path());
-    let names = entries.filter(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "rs"));
+    let source = |path: &Path| path.extension().is_some_and(|ending| ending == "rs");
+    let within =
+        |path: &Path| std::fs::read_dir(path).is_ok_and(|mut all| all.any(|e| source(&e.expect("an entry").path())));
+    let names = entries.filter(|path| source(path) || within(path));
     let stem = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
     let own = |name: &String| matches!(name.as_str(), "main" | "lib" | "mod");
     let named = |name: &String| {
-        head.lines().any(|line| {
-            line.split_once("mod ").map_or(line, |(before, _)| &line[before.len()..]).trim() == format!("mod {name};")
-        })
+        head.lines().any(|line| line.starts_with(['m', 'p']) && line.ends_with(&format!("mod {name};")))
     };
     names
         .map(|path| stem(&path))
