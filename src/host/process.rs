@@ -249,7 +249,7 @@ fn all() -> impl Iterator<Item = i32> {
 /// The caller's own processes, except the calling one, that were started for this attempt of this store, as far as their
 /// environment still says so.
 pub fn marked(attempt: &str, store: &str) -> Vec<i32> {
-    let wanted = [format!("ARES_ATTEMPT={attempt}"), format!("ARES_STORE={store}")];
+    let wanted = [format!("ARES_ATTEMPT={attempt}"), format!("ARES_DIR={store}")];
     let user = rustix::process::geteuid().as_raw();
     let has = |pid: i32| -> Option<bool> {
         if std::fs::metadata(format!("/proc/{pid}")).ok()?.uid() != user {
