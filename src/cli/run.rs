@@ -2,6 +2,7 @@
 
 use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::id::JobId;
+use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Span;
 use crate::error::{Class, Code, Error, Result};
@@ -11,6 +12,7 @@ use crate::host::spawn::Status;
 use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
 use crate::ops::run::{self, Ended, Tally, Until};
+use crate::ops::show::{self, Listed};
 use crate::store::Wanted;
 use std::ffi::OsString;
 
@@ -22,8 +24,9 @@ use std::ffi::OsString;
 /// The status says how it went: 0 all ok, 1 some failed or nothing to run, 10 something is uncertain. A job that ends
 /// uncertain does not keep the others from running.
 ///
-/// On SIGTERM, SIGINT or SIGHUP no further job is started and the running worker is asked to end; after --grace it is
-/// ended.
+/// On SIGTERM, SIGINT or SIGHUP no further job is started, and the running worker may finish within --grace; after that
+/// it is asked to end. On a second one it is ended at once. What was stopped is uncertain, never failed; what was claimed
+/// and not started goes back to the queue.
 #[derive(clap::Args)]
 pub struct Args {
     /// Go on until no job may run
@@ -56,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
     pub job: Option<JobId>,
 
-    /// Time between asking a running worker to end and ending it; default the job's own
+    /// How long a running worker may go on after we are asked to end; default 30s
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub grace: Option<Span>,
 }
@@ -108,7 +111,8 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             cx.out().row(Self::COLUMNS, &row(ended));
             Ok(())
         })?;
-        answer(tally, until)
+        let named = wanted.job.map(|job| show::these(&store, &[job])).transpose()?;
+        answer(tally, until, named.and_then(|mut named| named.pop()))
     }
 }
 
@@ -146,7 +150,7 @@ fn row(ended: &Ended) -> Row {
         .with("took", ended.took)
 }
 
-fn answer(tally: Tally, until: Until) -> Result<Answer> {
+fn answer(tally: Tally, until: Until, named: Option<Listed>) -> Result<Answer> {
     let all = tally.ok + tally.failed + tally.uncertain;
     if tally.uncertain > 0 {
         return Err(Error::new(Code::Uncertain, format!("{} of {all} attempts ended uncertain", tally.uncertain)));
@@ -158,7 +162,16 @@ fn answer(tally: Tally, until: Until) -> Result<Answer> {
         )));
     }
     if all == 0 && until == Until::One {
-        return Ok(Answer::No(Error::new(Code::NothingToClaim, "no job may run now")));
+        let state = named.map(|named| (named.job.facts.id, named.job.state));
+        let why = match state {
+            Some((job, State::Uncertain)) => {
+                return Err(Error::new(Code::Uncertain, format!("job {job} is uncertain")));
+            }
+            Some((job, State::Queued)) => format!("job {job} may not run now"),
+            Some((job, state)) => format!("job {job} is {}", state.word()),
+            None => "no job may run now".to_owned(),
+        };
+        return Ok(Answer::No(Error::new(Code::NothingToClaim, why)));
     }
     Ok(Answer::Nothing)
 }

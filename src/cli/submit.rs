@@ -38,10 +38,10 @@ pub struct Args {
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Read the prompt from a file
+    /// Read the prompt, or a command's standard input, from a file
     ///
-    /// - is standard input. A prompt has at most 1 MiB.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "words")]
+    /// - is standard input. It has at most 1 MiB.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 
     /// Run it in this directory; default the current one
@@ -176,6 +176,9 @@ impl Args {
     /// The prompt, unless the words are a command.
     pub fn prompt(&self) -> Result<Vec<u8>> {
         let text = match &self.file {
+            Some(_) if !self.words.is_empty() => {
+                return Err(Error::new(Code::Usage, "a prompt is given twice: in a file and after --"));
+            }
             Some(file) => read(file, PROMPT_MAX)?,
             None if !self.words.is_empty() => {
                 self.words.iter().map(|word| word.as_encoded_bytes()).collect::<Vec<_>>().join(&b' ')

@@ -15,7 +15,7 @@ use crate::fault;
 use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
 use crate::host::signals::Signals;
-use crate::host::{dir, keeper as keeping};
+use crate::host::{dir, process};
 use crate::store::{Attempt, JobRow, Store};
 use crate::worker::{self, Adapter, Plan, Said};
 use std::time::Duration;
@@ -209,7 +209,11 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
     let folder = store.attempt_dir(attempt.id);
     let seen = match seen {
         Some(seen) => Some(seen),
-        None => keeping::read_exit(&folder)?,
+        None => {
+            // The worker dies with its keeper; what it left would else go on with nobody to end it.
+            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+            keeper::read_end(&folder)?
+        }
     };
     let report = match (&seen, keeper::read_mark(&folder)?) {
         (Some(seen), _) => follower.finish(&folder, seen)?,

@@ -157,6 +157,9 @@ impl Store {
         }
         tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
         fault::point("store.after_commit");
+        if fault::fails("store.committed") {
+            return Err(Error::new(Code::CommitUnknown, "the commit's answer was lost: asked for by a test"));
+        }
         self.shorten_wal();
         Ok(answer)
     }

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
 mod cmd;
+mod crash;
 mod harness;
 mod host;
 mod laws;
+mod run;
 mod sessions;
 mod worker;

@@ -225,7 +225,7 @@ fn processes_of_an_attempt_are_found_by_their_mark() {
     let mut attempt = Attempt::shell("echo $$ > pid; exec sleep 60");
     let store = attempt.start.store.clone();
     attempt.start.env.push(("ARES_ATTEMPT".to_owned(), "42.1".to_owned()));
-    attempt.start.env.push(("ARES_STORE".to_owned(), store.clone()));
+    attempt.start.env.push(("ARES_DIR".to_owned(), store.clone()));
     let mut keeper = attempt.go();
     let pid = attempt.pid("pid");
     eventually("it is found", || (process::marked("42.1", &store) == [pid]).then_some(()));
