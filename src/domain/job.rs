@@ -274,7 +274,6 @@ impl Job<at::Claimed> {
     pub fn dispatch(self) -> Move {
         let mut step = Move::new(self.facts, State::Claimed, State::Running);
         step.after.tries += 1;
-        step.after.releases = 0;
         step
     }
 
@@ -292,6 +291,15 @@ impl Job<at::Claimed> {
 impl Job<at::Running> {
     /// Only known facts leave `running`; whatever is not known is uncertain.
     pub fn settle(self, fact: Fact, now: Time) -> Move {
+        let mut step = self.step(fact, now);
+        // What acted was no release; a void attempt goes on with the row of them, although it was dispatched.
+        if !matches!(fact, Fact::Void { .. }) {
+            step.after.releases = 0;
+        }
+        step
+    }
+
+    fn step(self, fact: Fact, now: Time) -> Move {
         let facts = self.facts;
         match fact {
             Fact::Ok => Move::new(facts, State::Running, State::Succeeded),

@@ -74,7 +74,7 @@ pub fn prepare(
     };
     let env = environment(store, caller, job, attempt, &plan);
     let limits = &job.spec.limits;
-    Ok(Prepared::Ready(Box::new(Start {
+    let start = Start {
         attempt: attempt.to_string(),
         store: store.root().to_string_lossy().into_owned(),
         dir: folder,
@@ -88,7 +88,12 @@ pub fn prepare(
         timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
         grace_ms: limits.grace.0,
         output_max: limits.output_max,
-    })))
+    };
+    if !start.fits() {
+        let refusal = "E2BIG: the arguments are too long";
+        return Ok(Prepared::Refused(Error::new(Code::CannotExecute, refusal)));
+    }
+    Ok(Prepared::Ready(Box::new(start)))
 }
 
 /// The adapter that a job was frozen with.

@@ -70,7 +70,6 @@ const BROKEN: &[Broken] = &[
         },
         "ENOENT",
     ),
-    ("no program", |program| std::fs::write(program, "\u{1}\u{2}\u{3}\n").unwrap(), "ENOEXEC"),
     (
         "a directory",
         |program| {
@@ -108,15 +107,18 @@ fn case_28_a_missing_directory_and_too_many_arguments_are_void_as_well() {
     let job = shop.submit(&["--dir", "place", "--", "true"]);
     std::fs::remove_dir(shop.path().join("place")).unwrap();
     assert_eq!(ran(&shop, &job), is("failed", "void", "ARES_CANNOT_EXECUTE"));
-    // Each argument is as long as one may be; together they are more than the kernel takes.
-    let word = format!("\"{}\"", "x".repeat(120_000));
-    let line = format!("{{\"argv\":[\"true\",{}]}}\n", vec![word; 80].join(","));
-    let submitted = shop.feed(line.as_bytes(), "ares-submit", &["--stdin"]);
-    assert_eq!(submitted.status, 0, "{}", submitted.err);
-    let job = submitted.out.trim().to_owned();
-    assert_eq!(ran(&shop, &job), is("failed", "void", "ARES_CANNOT_EXECUTE"));
-    assert!(text(&shop.latest(&job)["detail"]).starts_with("E2BIG"), "{}", shop.latest(&job)["detail"]);
-    assert_eq!(shop.job(&job)["tries"], 0);
+    // Each argument is as long as one may be; together they are more than the kernel takes, and in the second case
+    // more than owner and keeper say to each other.
+    for count in [50, 80] {
+        let word = format!("\"{}\"", "x".repeat(120_000));
+        let line = format!("{{\"argv\":[\"true\",{}]}}\n", vec![word; count].join(","));
+        let submitted = shop.feed(line.as_bytes(), "ares-submit", &["--stdin"]);
+        assert_eq!(submitted.status, 0, "{}", submitted.err);
+        let job = submitted.out.trim();
+        assert_eq!(ran(&shop, job), is("failed", "void", "ARES_CANNOT_EXECUTE"));
+        assert!(text(&shop.latest(job)["detail"]).starts_with("E2BIG"), "{}", shop.latest(job)["detail"]);
+        assert_eq!(shop.job(job)["tries"], 0);
+    }
     shop.clean();
 }
 

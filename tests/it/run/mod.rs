@@ -70,6 +70,11 @@ impl Shop {
         crate::harness::ran(command.args(args).write_stdin(input).output().expect("it starts"))
     }
 
+    /// Runs a shell script.
+    pub(crate) fn sh(&self, script: &str) -> Ran {
+        self.lab.sh(script)
+    }
+
     /// Starts a command and lets it run.
     #[expect(clippy::disallowed_methods, reason = "a test kills the command that it started, which assert_cmd hides")]
     pub(crate) fn start(&self, env: &[(&str, &str)], name: &str, args: &[&str]) -> Running {
