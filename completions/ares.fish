@@ -62,7 +62,7 @@ complete -c ares -n "__fish_ares_using_subcommand init" -s h -l help -d 'Print h
 complete -c ares -n "__fish_ares_using_subcommand init" -s V -l version -d 'Print version'
 complete -c ares -n "__fish_ares_using_subcommand submit" -s w -l worker -d 'The worker that does it; default command' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -s m -l model -d 'The model to ask for; default the worker\'s own' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l file -d 'Read the prompt from a file' -r -F
+complete -c ares -n "__fish_ares_using_subcommand submit" -l file -d 'Read the prompt, or a command\'s standard input, from a file' -r -F
 complete -c ares -n "__fish_ares_using_subcommand submit" -l dir -d 'Run it in this directory; default the current one' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l env -d 'Pass this environment variable on to the worker' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l option -d 'Set an option of the worker\'s adapter' -r
@@ -109,7 +109,7 @@ complete -c ares -n "__fish_ares_using_subcommand run" -l label -d 'Only jobs wi
 complete -c ares -n "__fish_ares_using_subcommand run" -l group -d 'Only jobs of this group' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l job -d 'Only this job' -r
-complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'Time between asking a running worker to end and ending it; default the job\'s own' -r
+complete -c ares -n "__fish_ares_using_subcommand run" -l grace -d 'How long a running worker may go on after we are asked to end; default 30s' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand run" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand run" -l wait-lock -d 'Wait at most this long for the store' -r
