@@ -15,7 +15,7 @@ fn is(state: &str, outcome: &str, code: &str) -> (String, String, String) {
 }
 
 #[test]
-fn a_turn_that_completed_and_does_not_exit_is_ok_with_a_note() {
+fn case_42_a_turn_that_completed_and_does_not_exit_is_ok_with_a_note() {
     let shop = Shop::new();
     let job = shop.turn(&[], "scenario: linger\nhello");
     assert_eq!(ran(&shop, &job), is("succeeded", "ok", ""));

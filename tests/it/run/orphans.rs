@@ -85,10 +85,13 @@ fn an_orphaned_turn_keeps_its_answer_its_session_and_its_usage() {
     assert_eq!(shop.reconciled(), 0);
 }
 
+/// Options, script, arguments of the stop if there is one, and the state and the code that it comes to.
+type Bound = (&'static [&'static str], &'static str, &'static [&'static str], &'static str, &'static str);
+
 #[test]
 fn limits_and_stops_hold_without_an_owner() {
     let wait = "echo $$ > pid; exec sleep 300";
-    let cases: [(&[&str], &str, &[&str], &str, &str); 4] = [
+    let cases: [Bound; 4] = [
         (&["--timeout", "1s"], wait, &[], "uncertain", "ARES_TIMED_OUT"),
         (&["--output-max", "1M"], "echo $$ > pid; sleep 0.5; exec yes", &[], "uncertain", "ARES_OUTPUT_LIMIT"),
         (

@@ -129,17 +129,9 @@ fn case_18_done_is_what_was_settled_and_not_what_left_a_file() {
 #[test]
 fn case_37_no_child_escapes_by_a_session_of_its_own() {
     let shop = Shop::new();
-    let script = "import os, time\n\
-        for n in range(3):\n\
-        \x20   if os.fork() == 0:\n\
-        \x20       os.setsid()\n\
-        \x20       if os.fork() == 0:\n\
-        \x20           open('child%d' % n, 'w').write('%d\\n' % os.getpid())\n\
-        \x20           time.sleep(300)\n\
-        \x20       os._exit(0)\n\
-        time.sleep(300)\n";
-    std::fs::write(shop.path().join("fork.py"), script).unwrap();
-    let job = shop.submit(&["--timeout", "2s", "--grace", "100ms", "--", "python3", "fork.py"]);
+    // Each is the orphan of a shell in a session of its own.
+    let script = "for n in 0 1 2; do setsid sh -c \"sleep 300 & echo \\$! > child$n\"; done; sleep 300";
+    let job = shop.script(&["--timeout", "2s", "--grace", "100ms"], script);
     let run = shop.start(&[], "ares-run", &[]);
     let children: Vec<i32> = (0..3).map(|n| shop.pid(&format!("child{n}"))).collect();
     assert_eq!(run.end().status, 10);
