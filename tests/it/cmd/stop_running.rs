@@ -33,7 +33,7 @@ fn a_running_job_is_ended_and_abandoned() {
     let run = shop.start(&[], "ares-run", &[]);
     shop.pid("pid");
     assert_eq!(stopped(&shop, &[&job, "--because", "not needed"]), format!("{job} running\n"));
-    assert_eq!(run.end().status, 10);
+    assert_eq!(run.end().status, 1, "it is decided, so nothing is uncertain");
     let (shown, attempt) = (shop.job(&job), shop.latest(&job));
     assert_eq!((&shown["state"], &shown["stop"]["because"]), (&"cancelled".into(), &"not needed".into()));
     assert_eq!(
@@ -46,13 +46,13 @@ fn a_running_job_is_ended_and_abandoned() {
 
 #[test]
 fn a_running_job_may_be_left_uncertain_or_be_decided_otherwise() {
-    for (decision, state) in [("hold", "uncertain"), ("ok", "succeeded"), ("error", "failed")] {
+    for (decision, state, status) in [("hold", "uncertain", 10), ("ok", "succeeded", 0), ("error", "failed", 1)] {
         let shop = Shop::new();
         let job = shop.script(&[], WAIT);
         let run = shop.start(&[], "ares-run", &[]);
         shop.pid("pid");
         stopped(&shop, &[&job, "--decide", decision]);
-        assert_eq!(run.end().status, 10);
+        assert_eq!(run.end().status, status);
         assert_eq!(shop.state(&job), state);
         assert!(shop.alive().is_empty());
     }
@@ -68,7 +68,7 @@ fn a_hard_stop_gives_no_time_also_after_a_soft_one() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(shop.state(&job), "running");
     stopped(&shop, &[&job, "--hard"]);
-    assert_eq!(run.end().status, 10);
+    assert_eq!(run.end().status, 1);
     assert_eq!((shop.state(&job).as_str(), shop.latest(&job)["seen"]["signal"].as_i64()), ("cancelled", Some(9)));
 }
 
