@@ -115,23 +115,23 @@ impl Args {
     fn claim(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         if self.owner_file {
-            return Ok(Answer::id("path", wrap::owner_file(&store)?));
+            return Ok(Answer::id("path", wrap::owner_file(store)?));
         }
         let config = Config::load(store.root())?;
         let nothing = || Error::new(Code::NothingToClaim, "no job may run now");
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
-            let caller = cx.caller(&store)?;
+            let caller = cx.caller(store)?;
             let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
             return Ok(wrapped.map_or_else(|| Answer::No(nothing()), |wrapped| Answer::Status(wrapped.status)));
         }
         let owner = match (self.owner_fd, self.owner) {
-            (Some(fd), _) => Owner::inherited(&store, fd)?,
+            (Some(fd), _) => Owner::inherited(store, fd)?,
             (None, Some(pid)) => Owner::process(pid)?,
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
         let claimed = claim::claim(store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
-        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(&store, claimed, cx.json()))
+        claimed.map_or_else(|| Ok(Answer::No(nothing())), |claimed| answer(store, claimed, cx.json()))
     }
 }
 

@@ -85,11 +85,11 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --format '%(attemp
         }
         let pass = reconcile::pass(store, self.dry_run)?;
         if !self.dry_run {
-            reconcile::tidy(&store)?;
+            reconcile::tidy(store)?;
         }
         let asked = |attempt: &AttemptId| self.job.is_none_or(|job| attempt.job == job);
         let mut rows: Vec<Row> = pass.found.iter().filter(|found| asked(&found.attempt)).map(row).collect();
-        let uncertain = reconcile::uncertain(&store)?;
+        let uncertain = reconcile::uncertain(store)?;
         let uncertain: Vec<_> = uncertain.iter().filter(|attempt| asked(&attempt.id)).collect();
         let listed = |attempt: &AttemptId| pass.found.iter().any(|found| found.attempt == *attempt);
         rows.extend(uncertain.iter().filter(|attempt| !listed(&attempt.id)).map(|attempt| waiting(attempt)));

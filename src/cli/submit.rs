@@ -319,7 +319,7 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
         let submitted = if self.stdin {
             self.many(cx, store, &caller, &config)?
         } else {

@@ -59,7 +59,7 @@ ares-wait: ARES_WAITED_FAILED: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let jobs = match &self.label {
-            Some(label) => show::active(&store, label)?,
+            Some(label) => show::active(store, label)?,
             None => self.jobs,
         };
         let mut signals = Signals::listen()?;
@@ -67,7 +67,7 @@ ares-wait: ARES_WAITED_FAILED: [..]
         let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals)?;
         let over = |state: State| state.is_terminal() || state == State::Uncertain;
         let numbers: Vec<JobId> = ended.iter().filter(|job| over(job.state)).map(|job| job.facts.id).collect();
-        for listed in show::these(&store, &numbers)? {
+        for listed in show::these(store, &numbers)? {
             cx.out().row(Self::COLUMNS, &fields::listed(&listed));
         }
         let with = |state: State| ended.iter().filter(|job| job.state == state).count();
