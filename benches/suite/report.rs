@@ -63,8 +63,11 @@ impl Report {
 
     pub(crate) fn write(&self, folder: &Path) {
         let how = if self.quick { "a quick run: few rounds, rough numbers" } else { "a full run" };
+        // A busy machine makes whoever waits for others, and for the disk, look worse than it is.
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').nth(1).unwrap_or("unknown");
         let mut text = format!(
-            "# What `benches/run` measured\n\nMedians of one interleaved run, as ratios; {how}. **limit** is a static program that \
+            "# What `benches/run` measured\n\nMedians of one interleaved run, as ratios; {how}, with a load of {load} at its end. **limit** is a static program that \
              appends 256 bytes, calls fdatasync and ends. Peers that say \"not here\" were not installed, or \
              cannot run so many at once.\n\n| what | target | measured | met |\n|---|---|---|---|\n"
         );
