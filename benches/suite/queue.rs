@@ -9,7 +9,7 @@ use std::process::Command;
 const WIDTHS: [usize; 3] = [1, 2, 4];
 
 pub(crate) fn run(lab: &Lab, report: &mut Report) {
-    let count = lab.rounds(1000, 200);
+    let count = lab.rounds(500, 200);
     let mut rates = Times::default();
     let numbers = lab.file("numbers", &(0..count).map(|n| format!("{n}\n")).collect::<String>());
     let mut bytes = None;

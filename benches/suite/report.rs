@@ -63,8 +63,11 @@ impl Report {
 
     pub(crate) fn write(&self, folder: &Path) {
         let how = if self.quick { "a quick run: few rounds, rough numbers" } else { "a full run" };
+        // A busy machine makes whoever waits for others, and for the disk, look worse than it is.
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').nth(1).unwrap_or("unknown");
         let mut text = format!(
-            "# What `benches/run` measured\n\nMedians of one interleaved run, as ratios; {how}. **limit** is a static program that \
+            "# What `benches/run` measured\n\nMedians of one interleaved run, as ratios; {how}, with a load of {load} at its end. **limit** is a static program that \
              appends 256 bytes, calls fdatasync and ends. Peers that say \"not here\" were not installed, or \
              cannot run so many at once.\n\n| what | target | measured | met |\n|---|---|---|---|\n"
         );
@@ -96,11 +99,11 @@ impl Report {
             let (y, ours) = (at * tall + 10, line.name.contains("ares"));
             let fill = if ours { "#2a6f97" } else { "#b0b7bd" };
             let name = line.name.replace('&', "&amp;").replace('<', "&lt;");
-            let _infallible = write!(
+            let _infallible = writeln!(
                 svg,
                 "<text x=\"{x}\" y=\"{base}\" text-anchor=\"end\">{name}</text>\
                  <rect x=\"{left}\" y=\"{y}\" width=\"{width:.1}\" height=\"14\" fill=\"{fill}\"/>\
-                 <text x=\"{end:.1}\" y=\"{base}\">{value:.2}</text>\n",
+                 <text x=\"{end:.1}\" y=\"{base}\">{value:.2}</text>",
                 x = left - 8,
                 base = y + 11,
                 width = across(*value),

@@ -90,6 +90,7 @@ pub fn lock(path: &Path, wait: Option<Duration>) -> Result<Lock> {
     if wait == Some(Duration::ZERO) {
         return Err(busy());
     }
+    let Some(wait) = wait else { return blocking(path) };
     // A blocking flock keeps the order of asking but has no time-out: another thread waits, and we wait for it.
     let (sender, receiver) = mpsc::sync_channel(1);
     let asked = path.to_owned();
@@ -98,10 +99,7 @@ pub fn lock(path: &Path, wait: Option<Duration>) -> Result<Lock> {
         // A receiver that went away gave up: the lock is dropped with the answer.
         let _gone = sender.send(answer);
     });
-    match wait {
-        Some(wait) => receiver.recv_timeout(wait).map_err(|_| busy())?,
-        None => receiver.recv().map_err(|_| busy())?,
-    }
+    receiver.recv_timeout(wait).map_err(|_| busy())?
 }
 
 fn blocking(path: &Path) -> Result<Lock> {

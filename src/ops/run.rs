@@ -75,6 +75,8 @@ struct Runner<'a> {
     owner: Owner,
     keeper: Option<Keeper>,
     tally: Tally,
+    /// The attempt that was settled last, whose files are removed while the next one runs.
+    settled: Option<AttemptId>,
 }
 
 /// Runs jobs. `told` hears of every attempt after its settlement is committed.
@@ -91,8 +93,10 @@ pub fn run(
     store.set_wait(None);
     let owner = Owner::this_process(store)?;
     reconcile::pass(store, false)?;
-    let mut runner = Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default() };
+    let mut runner =
+        Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default(), settled: None };
     let answer = runner.carry_on(until, watch, told);
+    let answer = runner.clear_settled().and(answer);
     let Runner { store, owner, keeper, tally, .. } = runner;
     drop(keeper);
     store.rest();
@@ -159,6 +163,7 @@ impl Runner<'_> {
             }
             Err(error) => return Err(error),
         }
+        self.clear_settled()?;
         let attempt = self.store.read(|view| view.attempt(id))?;
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
         let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch)?;
@@ -166,9 +171,7 @@ impl Runner<'_> {
         let claim_too = until != Until::One && watch.signals.count() == 0;
         let (state, following) = self.settle(&attempt, &evidence, claim_too)?;
         fault::point("run.settled");
-        if state != State::Uncertain {
-            self.clear(id)?;
-        }
+        self.settled = Some(id).filter(|_| state != State::Uncertain);
         Ok((Some(self.ended(&attempt, &evidence, state)), following))
     }
 
@@ -230,6 +233,10 @@ impl Runner<'_> {
             ledger.release(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
         })?;
         self.clear(id)
+    }
+
+    fn clear_settled(&mut self) -> Result<()> {
+        self.settled.take().map_or(Ok(()), |id| self.clear(id))
     }
 
     fn clear(&self, id: AttemptId) -> Result<()> {

@@ -244,6 +244,8 @@ pub fn upgrade(root: &Path, wait: Option<Duration>) -> Result<i64> {
         tx.pragma_update(None, "user_version", version).sql(&what)?;
         tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
     }
+    // These transactions went past [`Store::write`], which makes a fresh log durable as a file.
+    dir::sync_dir(root)?;
     store.check_version()?;
     Ok(before)
 }

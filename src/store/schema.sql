@@ -492,7 +492,7 @@ CREATE TABLE operations (
 CREATE UNIQUE INDEX operations_op_id ON operations (op_id) WHERE op_id IS NOT NULL;
 CREATE INDEX operations_subject ON operations (subject, id);
 
--- Every state column changes by a listed move only.
+-- Every state column changes by a listed move only; none of them may be null, which no list would refuse.
 CREATE TRIGGER jobs_move BEFORE UPDATE OF state ON jobs
 WHEN ('job', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job'); END;

@@ -4,7 +4,6 @@ use crate::harness::{Lab, Ran, bin_dir};
 use rusqlite::Connection;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A lab with a store in `.ares`.
 pub(crate) struct Stock(Lab);
@@ -125,20 +124,6 @@ pub(crate) fn column(db: &Connection, sql: &str) -> Vec<String> {
 /// The path of one of our programs.
 pub(crate) fn program(name: &str) -> String {
     bin_dir().join(name).display().to_string()
-}
-
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
-
-/// Says that a test could not run on this machine, and why.
-#[expect(clippy::print_stderr, reason = "a skipped test is told, not hidden")]
-pub(crate) fn skip(why: &str) {
-    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-    eprintln!("SKIP {count}: {why}");
-}
-
-/// Whether a program is there, such as strace.
-pub(crate) fn has(program: &str) -> bool {
-    ["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|dir| std::path::Path::new(dir).join(program).exists())
 }
 
 /// Whether the tests run as root.

@@ -1,6 +1,7 @@
 //! Jobs that are queued by a clock. ares has none of its own: a tick is an `ares-submit` under a key or a label.
 
-use crate::stock::{Stock, bash, has, skip};
+use crate::harness::{has, skipped};
+use crate::stock::{Stock, bash};
 
 #[test]
 fn case_32_a_slot_is_a_key_and_fires_once_whoever_ticks() {
@@ -33,7 +34,7 @@ fn case_34_a_clock_that_jumps_fires_nothing_twice_and_skips_nothing() {
     let library =
         ["/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1"];
     let Some(library) = library.iter().find(|path| std::path::Path::new(path).exists()) else {
-        skip("there is no libfaketime to move the clock with");
+        skipped("there is no libfaketime to move the clock with");
         return clock_moved_by_hand();
     };
     let stock = Stock::new();

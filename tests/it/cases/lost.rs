@@ -61,7 +61,7 @@ fn case_02_a_long_job_is_never_taken_from_a_living_owner() {
 #[test]
 fn case_04_a_settlement_that_fails_is_repeated_and_never_half() {
     if !cfg!(debug_assertions) {
-        return crate::stock::skip("a release build has no fault points");
+        return crate::harness::skipped("a release build has no fault points");
     }
     for fault in ["store.commit:err", "store.before_commit", "store.after_commit", "store.began"] {
         let stock = Stock::new();

@@ -166,7 +166,7 @@ fn repeated_it_gives_the_first_answer_and_applies_nothing() {
 #[test]
 fn killed_anywhere_and_repeated_it_is_applied_once() {
     if !cfg!(debug_assertions) {
-        return crate::stock::skip("a release build has no fault points");
+        return crate::harness::skipped("a release build has no fault points");
     }
     let mut deaths = 0;
     for case in CASES {
@@ -196,7 +196,7 @@ fn killed_anywhere_and_repeated_it_is_applied_once() {
 #[test]
 fn a_commit_that_failed_is_unknown_and_may_be_repeated() {
     if !cfg!(debug_assertions) {
-        return crate::stock::skip("a release build has no fault points");
+        return crate::harness::skipped("a release build has no fault points");
     }
     for case in CASES {
         let ready = case.ready();

@@ -2,7 +2,8 @@
 //! nobody but SQLite at SQLite's files.
 
 use crate::harness::{files, no_complaints, short, text};
-use crate::stock::{Stock, has, skip, value};
+use crate::harness::{has, skipped};
+use crate::stock::{Stock, value};
 
 #[test]
 fn the_settings_hold() {
@@ -20,13 +21,12 @@ fn the_settings_hold() {
 /// The system calls of a command, one a line, with descriptors as paths.
 fn trace(stock: &Stock, calls: &str, command: &str) -> Option<Vec<String>> {
     if !has("strace") {
-        skip("there is no strace to watch system calls with");
         return None;
     }
     let script = format!("strace -f -qq -y -s 64 -e trace={calls} -o trace {command} >/dev/null");
     let ran = crate::stock::bash(stock, &script);
     if ran.status != 0 && ran.err.contains("strace") {
-        skip("strace may not trace here");
+        skipped("strace may not trace here");
         return None;
     }
     assert_eq!(ran.status, 0, "{}", ran.err);

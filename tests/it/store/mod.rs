@@ -3,5 +3,6 @@
 mod durable;
 mod find;
 mod modes;
+mod power;
 mod room;
 mod versions;

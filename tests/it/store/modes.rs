@@ -117,7 +117,7 @@ fn a_store_that_others_may_change_or_own_is_refused() {
     stock.bash("chmod 0700 .ares", 0);
     stock.ok("ares-list", &[]);
     if !crate::stock::root() {
-        return crate::stock::skip("only root can give a store to another user");
+        return crate::harness::skipped("only root can give a store to another user");
     }
     stock.bash("chown 65534 .ares", 0);
     stock.fails("ares-list", &[], 5, "ARES_STORE_FOREIGN");

@@ -1,11 +1,12 @@
 //! No room, and no right to write: status 5, nothing applied, and it works again afterwards.
 
-use crate::stock::{Stock, bash, root, skip};
+use crate::harness::skipped;
+use crate::stock::{Stock, bash, root};
 
 /// A store on a small file system of its own, which goes with the script that mounted it.
 fn on_tmpfs(stock: &Stock, size: &str, script: &str) -> Option<String> {
     if !root() {
-        skip("only root can mount a small file system");
+        skipped("only root can mount a small file system");
         return None;
     }
     let script = format!("mkdir -p m && mount -t tmpfs -o size={size},mode=700 none m || exit 77\n{script}");
@@ -13,7 +14,7 @@ fn on_tmpfs(stock: &Stock, size: &str, script: &str) -> Option<String> {
     let mut command = stock.command("unshare");
     let ran = command.args(["-m", "/bin/bash", "-c", &script]).output().map(crate::harness::ran).expect("it starts");
     if ran.status == 77 || ran.err.contains("unshare failed") {
-        skip("this machine lets nobody mount");
+        skipped("this machine lets nobody mount");
         return None;
     }
     assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
@@ -68,7 +69,7 @@ fn a_store_that_cannot_be_written_says_so() {
 #[test]
 fn a_store_whose_files_may_not_be_written_says_so() {
     if !root() {
-        return skip("only root can become someone else");
+        return skipped("only root can become someone else");
     }
     let stock = Stock::new();
     let programs = crate::harness::bin_dir();
