@@ -76,6 +76,25 @@ fn case_21_another_session_that_answers_is_stopped_and_never_a_success() {
 }
 
 #[test]
+fn case_21_another_session_is_stopped_at_its_first_event() {
+    let shop = Shop::with_config("[worker.agent]\nadapter = \"codex\"\nprogram = \"./agent\"\n");
+    // On a resume it names another session, and acts a while later.
+    let script = "case \"$*\" in *resume*) ;; *) exec ares-synthetic \"$@\" ;; esac\n\
+                  echo '{\"type\":\"thread.started\",\"thread_id\":\"0190d3a1-ffff-7000-8000-ffffffffffff\"}'\n\
+                  sleep 20; echo acted > acted";
+    super::prompts::program(&shop, "agent", script);
+    let first = shop.submit(&["-w", "agent", "--", "one"]);
+    let second = shop.submit(&["-w", "agent", "--continue", &first, "--", "two"]);
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 10);
+    let attempt = shop.latest(&second);
+    assert_eq!(
+        (text(&attempt["code"]).as_str(), text(&attempt["seen"]["cause"]).as_str()),
+        ("ARES_RESUME_MISMATCH", "stopped")
+    );
+    assert!(!shop.path().join("acted").exists() && shop.alive().is_empty());
+}
+
+#[test]
 fn case_21_a_session_without_an_id_is_refused_and_never_guessed() {
     let shop = Shop::new();
     let first = shop.turn(&[], "scenario: untrusted\none");
