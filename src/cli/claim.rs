@@ -65,9 +65,10 @@ pub struct Args {
     #[arg(long, requires = "command")]
     pub capture: bool,
 
-    /// Write how it ended to this file, as JSON
+    /// Write to this file, as JSON, whether ares itself failed
     ///
-    /// Where a command is run its exit status is all that the status can say; the failures of ares are told here.
+    /// Where a command is run its exit status is all that the status can say. The file gets the object that --json
+    /// prints for a failure, or {"error":null} where the command was run and recorded.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "command")]
     pub report: Option<PathBuf>,
 
@@ -109,7 +110,11 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let report = self.report.clone();
         let answer = self.claim(cx);
-        if let (Some(path), Err(error) | Ok(Answer::No(error))) = (report, &answer) {
+        if let Some(path) = report {
+            let error = match &answer {
+                Err(error) | Ok(Answer::No(error)) => Some(error),
+                Ok(_) => None,
+            };
             write_report(&path, error)?;
         }
         answer
@@ -170,7 +175,8 @@ fn answer(store: &Store, claimed: claim::Claimed, fields: bool) -> Result<Answer
     Ok(Answer::Id(vec![row]))
 }
 
-fn write_report(path: &std::path::Path, error: &Error) -> Result<()> {
-    let text = object(error, error.code.class().exit()) + "\n";
+fn write_report(path: &std::path::Path, error: Option<&Error>) -> Result<()> {
+    let none = || r#"{"error":null}"#.to_owned();
+    let text = error.map_or_else(none, |error| object(error, error.code.class().exit())) + "\n";
     std::fs::write(path, text).or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
 }
