@@ -51,7 +51,7 @@ $ ares-list --store again --format '%(job) %(state)'
         let dir = here()?.join(&self.dir);
         match &self.restore {
             Some(copy) => backup::restore(copy, &dir, Some(cx.wait_lock()))?,
-            None => backup::backup(&cx.store()?, &dir)?,
+            None => backup::backup(cx.store()?, &dir)?,
         }
         let shown = dir.canonicalize().or_code(Code::StoreUnusable, || format!("cannot find '{}'", dir.display()))?;
         Ok(Answer::id("backup", shown.to_string_lossy().into_owned()))

@@ -22,12 +22,13 @@ use std::path::PathBuf;
 /// claims.
 ///
 /// With -- CMD the command is run for the job instead, with the handle in ARES_HANDLE, and its end settles the attempt.
-/// It keeps the caller's standard streams, and its exit status is passed on; 125 is a failure of ares itself.
+/// It keeps the caller's standard streams, and its exit status is passed on; 125 is a failure of ares itself. A command
+/// cannot be run at most once under an --op-id, so the two do not go together.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("by").args(["owner_file", "owner_fd", "owner", "command"]).required(true))]
 pub struct Args {
     /// Print the path of a fresh owner file, and claim nothing
-    #[arg(long, conflicts_with_all = ["reserve", "label", "group", "worker", "job", "capture", "report"])]
+    #[arg(long, conflicts_with_all = ["reserve", "label", "group", "worker", "job", "capture", "report", "op_id"])]
     pub owner_file: bool,
 
     /// Own the claim through this descriptor of an owner file
@@ -68,12 +69,12 @@ pub struct Args {
     /// Write to this file, as JSON, whether ares itself failed
     ///
     /// Where a command is run its exit status is all that the status can say. The file gets the object that --json
-    /// prints for a failure, or {"error":null} where the command was run and recorded.
+    /// prints for a failure, as {"error":{...}}, and otherwise the status that was passed on, as {"status":0}.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "command")]
     pub report: Option<PathBuf>,
 
     /// The command to run for the job
-    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments, conflicts_with = "op_id")]
     pub command: Vec<OsString>,
 }
 
@@ -111,11 +112,7 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
         let report = self.report.clone();
         let answer = self.claim(cx);
         if let Some(path) = report {
-            let error = match &answer {
-                Err(error) | Ok(Answer::No(error)) => Some(error),
-                Ok(_) => None,
-            };
-            write_report(&path, error)?;
+            write_report(&path, &answer)?;
         }
         answer
     }
@@ -123,20 +120,16 @@ ares-claim: ARES_NOTHING_TO_CLAIM: [..]
 
 impl Args {
     fn claim(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         if self.owner_file {
-            return Ok(Answer::id("path", wrap::owner_file(&store)?));
+            return Ok(Answer::id("path", wrap::owner_file(store)?));
         }
         let config = Config::load(store.root())?;
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
-            if cx.op_id().is_some() {
-                let error = Error::new(Code::Usage, "--op-id cannot be used around a command, which would run again");
-                return Err(error.hint("claim with --owner-fd, then run it"));
-            }
-            let caller = cx.caller(&store)?;
-            let wrapped = wrap::wrap(&mut store, &caller, &config, &wanted, &self.command, self.capture)?;
-            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(&store, self.job)?)) };
+            let caller = cx.caller(store)?;
+            let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
+            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };
             if let Status::NotExecuted(errno) = wrapped.status {
                 let (name, why) = (self.command[0].to_string_lossy(), std::io::Error::from_raw_os_error(errno));
                 cx.note(&format!("ares-claim: {}: cannot execute '{name}': {why}", Code::CannotExecute));
@@ -144,14 +137,14 @@ impl Args {
             return Ok(Answer::Status(wrapped.status.passed_on()));
         }
         let owner = match (self.owner_fd, self.owner) {
-            (Some(fd), _) => Owner::inherited(&store, fd)?,
+            (Some(fd), _) => Owner::inherited(store, fd)?,
             (None, Some(pid)) => Owner::process(pid)?,
             (None, None) => return Err(Error::new(Code::Usage, "no owner")),
         };
-        let claimed = claim::claim(&mut store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
+        let claimed = claim::claim(store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
         match claimed {
-            Some(claimed) => answer(&store, claimed, cx.wants_fields()),
-            None => Ok(Answer::No(claim::why_not(&store, self.job)?)),
+            Some(claimed) => answer(store, claimed, cx.wants_fields()),
+            None => Ok(Answer::No(claim::why_not(store, self.job)?)),
         }
     }
 }
@@ -175,8 +168,13 @@ fn answer(store: &Store, claimed: claim::Claimed, fields: bool) -> Result<Answer
     Ok(Answer::Id(vec![row]))
 }
 
-fn write_report(path: &std::path::Path, error: Option<&Error>) -> Result<()> {
-    let none = || r#"{"error":null}"#.to_owned();
-    let text = error.map_or_else(none, |error| object(error, error.code.class().exit())) + "\n";
-    std::fs::write(path, text).or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
+/// Always written anew, so that the report of an earlier run is never taken for this one's.
+fn write_report(path: &std::path::Path, answer: &Result<Answer>) -> Result<()> {
+    let text = match answer {
+        Err(error) | Ok(Answer::No(error)) => object(error, error.code.class().exit()),
+        Ok(Answer::Status(status)) => serde_json::json!({ "status": status }).to_string(),
+        Ok(_) => "{}".to_owned(),
+    };
+    std::fs::write(path, text + "\n")
+        .or_code(Code::OutputFailed, || format!("cannot write the report '{}'", path.display()))
 }

@@ -98,13 +98,14 @@ impl Context {
         self.wait_lock.duration()
     }
 
-    /// Opens the store.
-    pub fn store(&self) -> Result<Store> {
+    /// Opens the store for as long as this process lives. It is never closed: everything that was answered is committed,
+    /// and the kernel closes files and frees memory faster than SQLite does.
+    pub fn store(&self) -> Result<&'static mut Store> {
         let root = match self.place()? {
             Place::Named(dir) => store::find(Some(&dir), &dir)?,
             Place::Upward(from) => store::find(None, &from)?,
         };
-        Store::open(&root, Some(self.wait_lock()))
+        Ok(Box::leak(Box::new(Store::open(&root, Some(self.wait_lock()))?)))
     }
 
     /// The environment as text; what is no text is left out.

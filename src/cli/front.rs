@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
     name: NAME,
     purpose: "",
     mutates: false,
-    repeats: false,
+    operates: false,
     columns: &[],
     fields: &[],
     errors: &[Code::Usage],

@@ -50,8 +50,8 @@ $ ares-fsck --repair
     const NOTES: &'static str = include_str!("notes/fsck.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
-        let faults = fsck(&mut store, self.full, self.repair)?;
+        let store = cx.store()?;
+        let faults = fsck(store, self.full, self.repair)?;
         let row = |fault: &Fault| {
             Row::new()
                 .with("rule", fault.rule)

@@ -19,13 +19,13 @@ pub struct Args {
     /// Upgrade a store of an older version
     ///
     /// Stop everything that uses it, and make a copy of its directory, first.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "adopt")]
     pub upgrade: bool,
 
     /// Accept a store that was copied or unpacked here
     ///
-    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too, and what
-    /// was running where it came from is uncertain here.
+    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too, what was
+    /// only claimed is queued again, and what was running where it came from is uncertain here.
     #[arg(long)]
     pub adopt: bool,
 
@@ -57,13 +57,14 @@ $ ares-init queue
         };
         let dir = here()?.join(dir);
         let wait = Some(cx.wait_lock());
+        let op_id = cx.op_id().map(str::to_owned);
         if self.upgrade {
-            let before = init::upgrade(&dir, wait)?;
+            let before = init::upgrade(&dir, op_id, wait)?;
             cx.note(&format!("version {before} is version {} now", crate::store::VERSION));
         } else if self.adopt {
-            init::adopt(&dir, wait)?;
+            init::adopt(&dir, op_id, wait)?;
         } else {
-            init::init(&dir, self.unsafe_fs, wait)?;
+            init::init(&dir, self.unsafe_fs, op_id, wait)?;
         }
         let shown = dir.canonicalize().or_code(Code::StoreUnusable, || format!("cannot find '{}'", dir.display()))?;
         Ok(Answer::id("store", shown.to_string_lossy().into_owned()))

@@ -107,9 +107,9 @@ $ ares-list --count
         };
         let store = cx.store()?;
         if self.count {
-            return Ok(Answer::id("count", show::count(&store, &filter)?));
+            return Ok(Answer::id("count", show::count(store, &filter)?));
         }
-        let rows = show::list(&store, &filter, self.sort)?;
+        let rows = show::list(store, &filter, self.sort)?;
         Ok(Answer::rows(Self::COLUMNS, rows.iter().map(fields::listed).collect()))
     }
 }

@@ -61,7 +61,7 @@ submit 1
         let since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
         let until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
         let store = cx.store()?;
-        let latest = show::log(&store, self.verb.as_deref(), self.subject.as_deref(), (since, until), self.limit)?;
+        let latest = show::log(store, self.verb.as_deref(), self.subject.as_deref(), (since, until), self.limit)?;
         let row = |operation: crate::store::Operation| {
             let (user, pid) = operation.by.split_once(':').unwrap_or((&operation.by, ""));
             Row::new()

@@ -101,15 +101,19 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
     const NOTES: &'static str = include_str!("notes/reconcile.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
+        if cx.op_id().is_some() && self.decide.is_none() && !self.adopt {
+            return Err(Error::new(Code::Usage, "--op-id goes with --decide")
+                .hint("a look may be repeated as often as you like"));
+        }
         let Some(job) = self.job else { return self.pass(cx) };
-        let mut store = cx.store()?;
-        let caller = cx.caller(&store)?;
+        let store = cx.store()?;
+        let caller = cx.caller(store)?;
         if !self.dry_run {
-            reconcile::pass(&mut store, false)?;
+            reconcile::pass(store, false)?;
         }
         if self.stop_survivors {
-            let id = show::job(&store, job)?.job.facts;
-            let left = evidence::stop_survivors(&store, AttemptId { job, n: id.attempt })?;
+            let id = show::job(store, job)?.job.facts;
+            let left = evidence::stop_survivors(store, AttemptId { job, n: id.attempt })?;
             if !left.is_empty() {
                 return Err(Error::new(Code::Survivors, format!("could not be ended: {left:?}")));
             }
@@ -118,10 +122,10 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         let decided = match self.decide {
             Some(decision) => {
                 let because = clean(self.because.as_deref().unwrap_or(""));
-                reconcile::decide(&mut store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
+                reconcile::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
             }
-            None if self.adopt => reconcile::adopt(&mut store, &caller, op_id, job, &mut Signals::listen()?)?,
-            None => return packet(cx, &evidence::gather(&store, &caller, job)?),
+            None if self.adopt => reconcile::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
+            None => return packet(cx, &evidence::gather(store, &caller, job)?),
         };
         let row = Row::new()
             .with("attempt", decided.attempt)
@@ -140,13 +144,13 @@ impl Args {
         if self.dry_run {
             cx.reads_only();
         }
-        let mut store = cx.store()?;
-        let pass = reconcile::pass(&mut store, self.dry_run)?;
+        let store = cx.store()?;
+        let pass = reconcile::pass(store, self.dry_run)?;
         if !self.dry_run {
-            reconcile::tidy(&store)?;
+            reconcile::tidy(store)?;
         }
         let mut rows: Vec<Row> = pass.found.iter().map(row).collect();
-        let uncertain = reconcile::uncertain(&store)?;
+        let uncertain = reconcile::uncertain(store)?;
         let listed = |attempt: &AttemptId| pass.found.iter().any(|found| found.attempt == *attempt);
         rows.extend(uncertain.iter().filter(|attempt| !listed(&attempt.id)).map(waiting));
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));

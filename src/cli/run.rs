@@ -67,8 +67,7 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-run";
     const MUTATES: bool = true;
-    // What a worker did cannot be done again by its answer.
-    const REPEATS: bool = false;
+    const OPERATES: bool = false;
     const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
     const FIELDS: &'static [Field] = fields::END;
     const ERRORS: &'static [Code] = &[
@@ -98,8 +97,8 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         if self.jobs > 1 {
             return self.siblings(cx);
         }
-        let mut store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let store = cx.store()?;
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
         let until = match (self.drain, self.wait) {
             (_, true) => Until::Stopped,
             (true, false) => Until::Drained,
@@ -108,13 +107,13 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         let mut signals = Signals::listen()?;
         let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None };
-        let tally = run::run(&mut store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
+        let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
             // A reader that went away does not end the work; it is told at the end.
             cx.out().row(Self::COLUMNS, &row(ended));
             Ok(())
         })?;
         if tally == Tally::default() && until == Until::One {
-            let why = why_not(&store, self.job)?;
+            let why = why_not(store, self.job)?;
             return Ok(Answer::No(why));
         }
         answer(tally, until)
@@ -127,7 +126,8 @@ impl Args {
         // The store is looked for once, so that a wrong one is told once.
         cx.store()?;
         let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
-        args.extend(["--jobs=1".into(), "--quiet".into()]);
+        args.push("--jobs=1".into());
+        args.extend((!cx.quiet()).then(|| "--quiet".into()));
         let ended = fleet::run(self.jobs, &args)?;
         let any = |class: Class| ended.contains(&Status::Exit(i32::from(class.exit())));
         let plain = |status: &Status| matches!(status, Status::Exit(0 | 1 | 10));

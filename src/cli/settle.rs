@@ -134,7 +134,7 @@ done
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let usage = self.spent()?;
         let result = self.result_bytes(RESULT_MAX)?;
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         let say = Say {
             handle: self.handle,
             outcome: self.outcome,
@@ -147,7 +147,7 @@ done
             lasting: self.lasting,
             retry: self.retry,
         };
-        let settled = settle(&mut store, cx.op_id().map(str::to_owned), &say)?;
+        let settled = settle(store, cx.op_id().map(str::to_owned), &say)?;
         if !cx.wants_fields() {
             return Ok(Answer::Nothing);
         }

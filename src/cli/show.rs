@@ -124,21 +124,21 @@ ares-show: ARES_NOT_FOUND: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let Some(part) = self.output.or(self.follow.then_some(Part::Stdout)) else {
-            return record(&store, &self.thing);
+            return record(store, &self.thing);
         };
         if self.follow {
-            return follow(cx, &store, &self.thing, part);
+            return follow(cx, store, &self.thing, part);
         }
-        let attempt = latest(&store, &self.thing)?;
+        let attempt = latest(store, &self.thing)?;
         if part == Part::Events {
             let mut lines = Vec::new();
-            let mut events = show::events(&store, attempt)?;
-            for event in events.feed(&show::content(&store, attempt, Stream::Stdout)?) {
+            let mut events = show::events(store, attempt)?;
+            for event in events.feed(&show::content(store, attempt, Stream::Stdout)?) {
                 lines.extend_from_slice(format!("{}\n", escape::json(&event)).as_bytes());
             }
             return Ok(Answer::Raw(lines));
         }
-        let bytes = show::content(&store, attempt, stream(part))?;
+        let bytes = show::content(store, attempt, stream(part))?;
         Ok(Answer::Raw(if self.raw || !cx.on_terminal() { bytes } else { escape::text(&bytes).into_bytes() }))
     }
 }

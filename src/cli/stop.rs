@@ -68,7 +68,7 @@ $ ares-list --format '%(job) %(state)'
     const NOTES: &'static str = include_str!("notes/stop.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         let order = Order {
             jobs: self.jobs,
             label: self.label,
@@ -76,7 +76,7 @@ $ ares-list --format '%(job) %(state)'
             hard: self.hard,
             decision: self.decide,
         };
-        let stopped = stop(&mut store, cx.op_id().map(str::to_owned), &order)?;
+        let stopped = stop(store, cx.op_id().map(str::to_owned), &order)?;
         let row = |stopped: &Stopped| Row::new().with("job", stopped.job).with("state", stopped.state.clone());
         Ok(Answer::rows(Self::COLUMNS, stopped.iter().map(row).collect()))
     }

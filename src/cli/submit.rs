@@ -241,6 +241,9 @@ impl Args {
     fn one(&self, command: bool) -> Result<Ask> {
         let mut ask = self.ask()?;
         if !command {
+            if self.file.is_some() && !self.words.is_empty() {
+                return Err(Error::new(Code::Usage, "the prompt is given twice: with --file and after --"));
+            }
             ask.input = Some(self.prompt()?);
             return Ok(ask);
         }
@@ -326,14 +329,14 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
     const NOTES: &'static str = include_str!("notes/submit.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(&store)?);
+        let store = cx.store()?;
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
         let submitted = if self.stdin {
-            self.many(cx, &mut store, &caller, &config)?
+            self.many(cx, store, &caller, &config)?
         } else {
             let command = takes_command(&config, self.worker.as_deref());
             let ask = self.one(command)?;
-            vec![submit::submit(&mut store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
+            vec![submit::submit(store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
         };
         let rows = submitted.iter().filter_map(|submitted| match submitted {
             Submitted::Job(job) => Some(Row::new().with("job", *job)),
@@ -353,6 +356,10 @@ fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
         let text = text.split(" at line ").next().unwrap_or_default();
         Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
     };
+    // A list would be read as the values in the order of their declaration, which is nobody's promise.
+    if record.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Error::new(Code::BadInput, "column 1: a record is a JSON object"));
+    }
     let ask: Ask = serde_json::from_slice(record).map_err(bad)?;
     if *base == Ask::default() {
         return Ok(ask);

@@ -58,17 +58,17 @@ ares-wait: ARES_WAITED_FAILED: [..]
     const NOTES: &'static str = include_str!("notes/wait.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let mut store = cx.store()?;
+        let store = cx.store()?;
         let jobs = match &self.label {
-            Some(label) => show::active(&store, label)?,
+            Some(label) => show::active(store, label)?,
             None => self.jobs,
         };
         let mut signals = Signals::listen()?;
         let timeout = self.timeout.map(Span::duration);
-        let ended = wait::wait(&mut store, &jobs, self.any, timeout, &mut signals)?;
+        let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals)?;
         let over = |state: State| state.is_terminal() || state == State::Uncertain;
         let numbers: Vec<JobId> = ended.iter().filter(|job| over(job.state)).map(|job| job.facts.id).collect();
-        for listed in show::these(&store, &numbers)? {
+        for listed in show::these(store, &numbers)? {
             cx.out().row(Self::COLUMNS, &fields::listed(&listed));
         }
         let with = |state: State| ended.iter().filter(|job| job.state == state).count();

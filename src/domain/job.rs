@@ -274,7 +274,6 @@ impl Job<at::Claimed> {
     pub fn dispatch(self) -> Move {
         let mut step = Move::new(self.facts, State::Claimed, State::Running);
         step.after.tries += 1;
-        step.after.releases = 0;
         step
     }
 
@@ -290,25 +289,27 @@ impl Job<at::Claimed> {
 }
 
 impl Job<at::Running> {
-    /// Only known facts leave `running`; whatever is not known is uncertain.
+    /// Only known facts leave `running`; whatever is not known is uncertain. A try that was not void ends the row of
+    /// releases; the dispatch does not, or a worker that refuses each time would be dispatched without end.
     pub fn settle(self, fact: Fact, now: Time) -> Move {
-        let facts = self.facts;
+        let facts = Facts { releases: 0, ..self.facts };
+        let from_here = |to| Move { before: self.facts, ..Move::new(facts, State::Running, to) };
         match fact {
-            Fact::Ok => Move::new(facts, State::Running, State::Succeeded),
-            Fact::Error { retry: None } => Move::new(facts, State::Running, State::Failed),
+            Fact::Ok => from_here(State::Succeeded),
+            Fact::Error { retry: None } => from_here(State::Failed),
             Fact::Error { retry: Some(at) } if facts.tries < facts.max_tries => {
-                let mut step = Move::new(facts, State::Running, State::Queued);
+                let mut step = from_here(State::Queued);
                 step.due = at.unwrap_or_else(|| now.after(backoff(&facts)));
                 step
             }
-            Fact::Error { retry: Some(_) } => Move::new(facts, State::Running, State::Failed),
-            Fact::Void { lasting: true } => Self::unburned(facts, State::Failed),
+            Fact::Error { retry: Some(_) } => from_here(State::Failed),
+            Fact::Void { lasting: true } => Self::unburned(self.facts, State::Failed),
             Fact::Void { lasting: false } => {
                 let mut step = self.back(State::Running);
                 step.after.tries = (step.after.tries - 1).max(0);
                 step
             }
-            Fact::Ambiguous => Move::new(facts, State::Running, State::Uncertain),
+            Fact::Ambiguous => from_here(State::Uncertain),
         }
     }
 
@@ -371,6 +372,10 @@ mod tests {
 
     #[test]
     fn a_void_try_burns_nothing_and_cannot_spin() {
+        let dispatched = Job::<at::Claimed>::new(Facts { releases: 3, ..FACTS }).dispatch();
+        assert_eq!(dispatched.after().releases, 3, "a dispatch is no try that came to something");
+        let tried = running(Facts { releases: 3, ..FACTS }, Fact::Error { retry: Some(None) });
+        assert_eq!((tried.before().releases, tried.after().releases), (3, 0));
         let step = running(FACTS, Fact::Void { lasting: false });
         assert_eq!((step.to(), step.after().tries, step.hold()), (State::Queued, 0, Hold::None));
         let worn = Facts { releases: RELEASES_MAX - 1, ..FACTS };

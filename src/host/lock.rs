@@ -6,12 +6,15 @@
 
 use crate::error::{Code, Error, OrCode, Result};
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
+
+/// What is written into an owner's lock file when it is used.
+pub const USED: &[u8] = b"used\n";
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
@@ -123,11 +126,13 @@ pub fn is_held(path: &Path) -> Result<bool> {
     }
 }
 
-/// Removes an owner's lock file that nobody holds and that was not touched for so long. It is removed under its own
-/// lock, so that an owner which opened it just now finds it gone when it compares. Says whether it was removed.
+/// Removes an owner's lock file that nobody holds: at once when it was used, else when it was not touched for so long.
+/// It is removed under its own lock, so that an owner which opened it just now finds it gone when it compares. Says
+/// whether it was removed.
 pub fn remove_if_stale(path: &Path, untouched: Duration) -> Result<bool> {
-    let age = std::fs::symlink_metadata(path).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
-    if age.is_none_or(|age| age < untouched) {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(false) };
+    let age = meta.modified().ok().and_then(|at| at.elapsed().ok());
+    if meta.len() == 0 && age.is_none_or(|age| age < untouched) {
         return Ok(false);
     }
     let Some(_held) = try_lock(path)? else { return Ok(false) };
@@ -156,6 +161,8 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
     if !try_file(&theirs, &path)? {
         return Err(bad("is locked by another owner"));
     }
+    // A file that was used can be removed as soon as nobody holds it. One that was opened to be read only stays longer.
+    let _unmarked = (&theirs).write_all(USED);
     Ok(path)
 }
 

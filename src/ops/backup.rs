@@ -3,7 +3,7 @@
 
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::{dir, random};
-use crate::store::{self, Store};
+use crate::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub fn restore(backup: &Path, to: &Path, wait: Option<Duration>) -> Result<()> {
     let staged = stage(to)?;
     finish(fill(&source, &staged).and_then(|()| verify(&staged)), &staged, to)?;
     // It remembers its place only where it stays.
-    store::adopt(&mut Store::open_anywhere(to, wait)?)
+    super::init::adopt(to, None, wait)
 }
 
 /// A private directory beside the one that is asked for, which is given its name when it is whole.
@@ -42,9 +42,7 @@ fn stage(to: &Path) -> Result<PathBuf> {
 }
 
 fn fill(from: &Store, to: &Path) -> Result<()> {
-    from.copy_to(&to.join("ares.db"))?;
-    dir::close_to_others(&to.join("ares.db"))?;
-    store::finish_copy(to)?;
+    from.copy_to(to)?;
     for folder in ["objects", "locks", "attempts", "tmp"] {
         dir::private_dir(&to.join(folder))?;
     }

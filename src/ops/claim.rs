@@ -26,7 +26,7 @@ pub struct Owner {
 impl Owner {
     /// This process: it holds a lock file of its own until it ends.
     pub fn this_process(store: &Store) -> Result<Self> {
-        let path = fresh_file(store)?;
+        let path = owner_file(store, lock::USED)?;
         let held = lock::try_lock(&path)?
             .ok_or_else(|| Error::new(Code::Internal, format!("'{}' is locked already", path.display())))?;
         Ok(Self { identity: own_identity()?, lock: name_of(&path), held: Some(held) })
@@ -75,9 +75,13 @@ fn name_of(path: &Path) -> String {
 
 /// Makes a fresh owner file for a shell to open and keep open.
 pub fn fresh_file(store: &Store) -> Result<PathBuf> {
+    owner_file(store, b"")
+}
+
+fn owner_file(store: &Store, content: &[u8]) -> Result<PathBuf> {
     let random: String = random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = store.locks().join(format!("owner-{}-{random}", std::process::id()));
-    dir::write_private(&path, b"")?;
+    dir::write_private(&path, content)?;
     Ok(path)
 }
 

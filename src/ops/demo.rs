@@ -56,7 +56,7 @@ pub fn run(env: &BTreeMap<String, String>, keep: bool) -> Result<Demo> {
 
 fn in_dir(place: &Path, env: &BTreeMap<String, String>) -> Result<Demo> {
     let root = place.join(".ares");
-    init::init(&root, false, None)?;
+    init::init(&root, false, None, None)?;
     dir::write_private(&place.join("names.txt"), NAMES.as_bytes())?;
     let mut store = Store::open(&root, None)?;
     let mut env = env.clone();

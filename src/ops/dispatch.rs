@@ -221,12 +221,12 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
         Some(seen) => Some(seen),
         None => keeping::read_exit(&folder)?,
     };
-    let report = match (&seen, keeper::read_mark(&folder)?) {
-        (Some(seen), _) => follower.finish(&folder, seen)?,
-        (None, keeper::Mark::Missing) => {
+    let report = match &seen {
+        Some(seen) => follower.finish(&folder, seen)?,
+        None if keeper::read_mark(&folder)? == keeper::Mark::Missing => {
             Report::void(Code::NeverStarted, "the keeper ended before it started the worker", false)
         }
-        (None, _) => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
+        None => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
     };
     Evidence::gather(&store.spool(), &folder, seen, report)
 }

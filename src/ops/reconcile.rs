@@ -240,6 +240,9 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
     if because.trim().is_empty() {
         return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
     }
+    if let Some(first) = store.repeated("decide", &request)? {
+        return clear(store, first);
+    }
     let found = store.read(|view| view.job(*job))?;
     let latest = AttemptId { job: *job, n: found.facts.attempt };
     if found.state != State::Uncertain {
@@ -265,13 +268,19 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
         let state = ledger.resolve(latest, *decision, "operator", because, Some(&evidence))?;
         Ok(Done::new(latest.to_string(), Decided { attempt: latest.to_string(), state: state.word().to_owned() }))
     })?;
-    dir::remove_attempt_dir(&store.attempt_dir(latest))?;
+    clear(store, decided)
+}
+
+/// Removes what the decided attempt left. It is done again when a decision is repeated: the first time may have ended
+/// between its commit and this. The attempt is named by the answer, as the job may have another one by now.
+fn clear(store: &Store, decided: Decided) -> Result<Decided> {
+    dir::remove_attempt_dir(&store.attempt_dir(decided.attempt.parse()?))?;
     Ok(decided)
 }
 
 /// What can be decided of a job that is not uncertain: one that is held after its releases is offered again.
 fn decide_at_rest(ledger: &mut Ledger<'_>, latest: AttemptId, decision: Decision) -> Result<Done<Decided>> {
-    if decision == Decision::Retry && ledger.unhold(latest.job)? {
+    if matches!(decision, Decision::Retry | Decision::NoEffect) && ledger.unhold(latest.job)? {
         let decided = Decided { attempt: latest.to_string(), state: State::Queued.word().to_owned() };
         return Ok(Done::new(latest.to_string(), decided));
     }

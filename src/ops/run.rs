@@ -93,8 +93,9 @@ pub fn run(
     reconcile::pass(store, false)?;
     let mut runner = Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default() };
     let answer = runner.carry_on(until, watch, told);
-    let Runner { owner, keeper, tally, .. } = runner;
+    let Runner { store, owner, keeper, tally, .. } = runner;
     drop(keeper);
+    store.rest();
     if answer.is_ok() {
         owner.retire();
     }

@@ -58,9 +58,13 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
     let answer = store.operate(now, "settle", &request, |ledger| {
         let attempt = ledger.attempt(say.handle.attempt)?;
         attempt.check_handle(&say.handle)?;
-        if let Some(settled) = same_before(&attempt, say, result.as_ref().map(|object| object.digest)) {
+        if let Some(settled) = same_before(&attempt, &report, result.as_ref().map(|object| object.digest)) {
             let job = ledger.job(attempt.id.job)?;
-            return if settled { Ok(done(&attempt, job.state)) } else { Err(fenced(&attempt)) };
+            return if settled {
+                Ok(Done { changed: false, ..done(&attempt, job.state) })
+            } else {
+                Err(fenced(&attempt))
+            };
         }
         let state = match (attempt.state, say.outcome) {
             (AttemptState::Claimed, Outcome::Void) if say.lasting => {
@@ -120,17 +124,14 @@ fn digest(say: &Say) -> Digest {
 }
 
 /// Whether the attempt has ended already: `Some(true)` when it was in this very way.
-fn same_before(attempt: &Attempt, say: &Say, result: Option<Digest>) -> Option<bool> {
+fn same_before(attempt: &Attempt, report: &Report, result: Option<Digest>) -> Option<bool> {
     match attempt.state {
         AttemptState::Claimed | AttemptState::Running => None,
         AttemptState::Uncertain | AttemptState::Ended => {
-            Some(attempt.outcome == Some(say.outcome) && attempt.result == result && attempt.code == code_name(say))
+            let code = report.code.map(Code::name);
+            Some(attempt.outcome == Some(report.outcome) && attempt.result == result && attempt.code.as_deref() == code)
         }
     }
-}
-
-fn code_name(say: &Say) -> Option<String> {
-    report(say).code.map(|code| code.name().to_owned())
 }
 
 fn fenced(attempt: &Attempt) -> Error {
@@ -138,7 +139,7 @@ fn fenced(attempt: &Attempt) -> Error {
     Error::new(Code::Fenced, format!("attempt {} is over ({how}); what came late is kept as evidence", attempt.id))
 }
 
-/// Keeps what came too late, beside the record.
+/// Keeps what came too late, beside the record; the same thing once.
 fn keep_late(store: &mut Store, say: &Say, report: &Report, error: Error) -> Result<Settled> {
     let late = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
     let body = serde_json::json!({
@@ -149,8 +150,11 @@ fn keep_late(store: &mut Store, say: &Say, report: &Report, error: Error) -> Res
     });
     store.write(clock::now(), |ledger| {
         let object = late.as_ref().map(|object| ledger.put(object)).transpose()?;
-        let subject = say.handle.attempt.to_string();
-        ledger.finding("late-result", &subject, &body.to_string(), object.as_ref())
+        let (subject, body) = (say.handle.attempt.to_string(), body.to_string());
+        if ledger.findings(&subject)?.iter().any(|known| known.body == body && known.object == object) {
+            return Ok(());
+        }
+        ledger.finding("late-result", &subject, &body, object.as_ref())
     })?;
     Err(error)
 }

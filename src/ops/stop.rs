@@ -41,7 +41,9 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
     let text = format!("{} {:?} {} {decision}", jobs.join(" "), order.label, order.hard);
     let request = Request { op_id, digest: Digest::of("ares.stop.1", &[text.as_bytes(), order.because.as_bytes()]) };
     // A dead owner's claim is released first, so that its job is cancelled now and not at the next reconcile.
-    super::reconcile::pass(store, false)?;
+    if store.repeated::<Vec<Stopped>>("stop", &request)?.is_none() {
+        super::reconcile::pass(store, false)?;
+    }
     let stopped = store.operate(clock::now(), "stop", &request, |ledger| {
         let mut jobs = order.jobs.clone();
         if let Some(label) = &order.label {

@@ -31,6 +31,9 @@ pub fn submit(
     ask: Ask,
 ) -> Result<Submitted> {
     let request = Request { op_id, digest: request_digest(caller, &ask) };
+    if let Some(first) = store.repeated("submit", &request)? {
+        return Ok(first);
+    }
     let resolved = Resolver::new(caller, config, now).resolve(store, ask)?;
     store.operate(now, "submit", &request, |ledger| {
         let submitted = queue(ledger, caller, resolved)?;

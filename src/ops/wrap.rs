@@ -15,10 +15,13 @@ use crate::host::keeper::{Keeper, Start};
 use crate::host::process::{self, Identity, Signal};
 use crate::host::signals::Signals;
 use crate::host::spawn::{self, Status};
-use crate::host::{dir, program};
+use crate::host::{clock, dir, program};
 use crate::store::{Attempt, JobRow, Store, Wanted};
 use std::ffi::OsString;
 use std::time::Duration;
+
+/// What the kernel answers for a program that is not there.
+const ENOENT: i32 = 2;
 
 /// How often a running command is looked after, for signals to hand on.
 const LOOK: Duration = Duration::from_millis(100);
@@ -142,9 +145,15 @@ fn captured(
     signals: &mut Signals,
 ) -> Result<Status> {
     let job = store.read(|view| view.job(handle.attempt.job))?;
-    let start = capture_start(store, caller, &job, handle, command)?;
-    let mut keeper = Keeper::start()?;
-    dispatch::commit(store, &job, handle, &keeper)?;
+    let prepared = capture_start(store, caller, &job, handle, command).and_then(|start| {
+        let keeper = Keeper::start()?;
+        dispatch::commit(store, &job, handle, &keeper)?;
+        Ok((start, keeper))
+    });
+    let (start, mut keeper) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return not_started(store, handle, error),
+    };
     if let Err(error) = keeper.go(&start) {
         tracing::debug!(%error, "the keeper did not take the attempt");
     }
@@ -153,13 +162,30 @@ fn captured(
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
     let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch)?;
     let status = status_of(evidence.report(), evidence.seen());
-    store
-        .write(crate::host::clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop))
-        .map_err(|error| {
-            Error::new(Code::ReceiptFailed, format!("attempt {} ran and is not recorded: {error}", attempt.id))
-        })?;
+    store.write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop)).map_err(
+        |error| Error::new(Code::ReceiptFailed, format!("attempt {} ran and is not recorded: {error}", attempt.id)),
+    )?;
     dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
     Ok(status)
+}
+
+/// Gives back a claim that came to nothing. A command that is not there would not be there the next time either.
+fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Status> {
+    let id = handle.attempt;
+    let lasting = error.code == Code::CannotExecute;
+    // After a commit of which nobody knows the attempt may be running; then this moves nothing.
+    let back = store.write(clock::now(), |ledger| {
+        if lasting {
+            ledger.refuse(id, error.code, &error.message)
+        } else {
+            ledger.release(id, error.code, &error.message)
+        }
+    });
+    match back {
+        Ok(_) => dir::remove_attempt_dir(&store.attempt_dir(id))?,
+        Err(other) => tracing::debug!(error = %other, "the claim was not given back"),
+    }
+    if lasting { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }
 }
 
 fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, command: &[OsString]) -> Result<Start> {

@@ -1,7 +1,7 @@
 //! Attempts: claimed, dispatched, released, settled, resolved. Each change moves the attempt and its job together.
 
 use super::objects::Object;
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, Handle, JobId};
@@ -90,34 +90,35 @@ impl Attempt {
     }
 }
 
+/// In the order in which [`attempt_row`] reads them.
 const COLUMNS: &str = "job, n, session, state, owner, owner_lock, keeper, permit, claimed_at, dispatched_at, ended_at,
   seen, outcome, code, detail, model_served, result, stdout, stderr, nonce_digest";
 
 fn attempt_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    let digest = |name: &str| -> rusqlite::Result<Option<Digest>> {
-        Ok(row.get::<_, Option<Vec<u8>>>(name)?.and_then(|bytes| Digest::from_bytes(&bytes)))
+    let columns = &mut Columns::of(row);
+    let digest = |columns: &mut Columns<'_, '_>| -> rusqlite::Result<Option<Digest>> {
+        Ok(columns.next::<Option<Vec<u8>>>()?.and_then(|bytes| Digest::from_bytes(&bytes)))
     };
-    let time = |name: &str| -> rusqlite::Result<Option<Time>> { Ok(row.get::<_, Option<i64>>(name)?.map(Time)) };
     Ok(Attempt {
-        id: AttemptId { job: JobId(row.get("job")?), n: row.get("n")? },
-        session: row.get("session")?,
-        state: AttemptState::parse(&row.get::<_, String>("state")?).unwrap_or(AttemptState::Ended),
-        owner: row.get("owner")?,
-        owner_lock: row.get("owner_lock")?,
-        keeper: row.get("keeper")?,
-        permit: row.get("permit")?,
-        claimed_at: Time(row.get("claimed_at")?),
-        dispatched_at: time("dispatched_at")?,
-        ended_at: time("ended_at")?,
-        seen: row.get("seen")?,
-        outcome: row.get::<_, Option<String>>("outcome")?.and_then(|word| Outcome::parse(&word)),
-        code: row.get("code")?,
-        detail: row.get("detail")?,
-        model_served: row.get("model_served")?,
-        result: digest("result")?,
-        stdout: digest("stdout")?,
-        stderr: digest("stderr")?,
-        nonce_digest: row.get("nonce_digest")?,
+        id: AttemptId { job: JobId(columns.next()?), n: columns.next()? },
+        session: columns.next()?,
+        state: AttemptState::parse(columns.text()?).unwrap_or(AttemptState::Ended),
+        owner: columns.next()?,
+        owner_lock: columns.next()?,
+        keeper: columns.next()?,
+        permit: columns.next()?,
+        claimed_at: Time(columns.next()?),
+        dispatched_at: columns.next::<Option<i64>>()?.map(Time),
+        ended_at: columns.next::<Option<i64>>()?.map(Time),
+        seen: columns.next()?,
+        outcome: columns.next::<Option<String>>()?.and_then(|word| Outcome::parse(&word)),
+        code: columns.next()?,
+        detail: columns.next()?,
+        model_served: columns.next()?,
+        result: digest(columns)?,
+        stdout: digest(columns)?,
+        stderr: digest(columns)?,
+        nonce_digest: columns.next()?,
     })
 }
 
@@ -139,18 +140,18 @@ impl View<'_> {
 
     /// Every attempt that is claimed or running.
     pub fn open_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("j.state IN ('claimed', 'running')")
+        self.attempts_of("jobs_open", "j.state IN ('claimed', 'running')")
     }
 
     /// Every attempt that waits for a decision.
     pub fn uncertain_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("j.state = 'uncertain'")
+        self.attempts_of("jobs_state", "j.state = 'uncertain'")
     }
 
-    fn attempts_of(&self, condition: &str) -> Result<Vec<Attempt>> {
+    fn attempts_of(&self, index: &str, condition: &str) -> Result<Vec<Attempt>> {
         let columns = COLUMNS.split(',').map(|column| format!("a.{}", column.trim())).collect::<Vec<_>>().join(", ");
         let sql = format!(
-            "SELECT {columns} FROM jobs j JOIN attempts a ON a.job = j.id AND a.n = j.attempt
+            "SELECT {columns} FROM jobs j INDEXED BY {index} JOIN attempts a ON a.job = j.id AND a.n = j.attempt
              WHERE {condition} ORDER BY j.id"
         );
         let mut statement = self.connection.prepare_cached(&sql).sql("read open attempts")?;

@@ -3,20 +3,24 @@
 use super::{Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::error::{Code, Error, Result};
+use crate::host::dir;
 use rusqlite::limits::Limit;
 use std::path::Path;
 
 impl Store {
-    /// Writes a copy of the database as it is now to a path where nothing is yet.
-    pub fn copy_to(&self, path: &Path) -> Result<()> {
+    /// Writes a copy of the database as it is now into a directory where there is none yet.
+    pub fn copy_to(&self, folder: &Path) -> Result<()> {
         let what = "copy the database";
+        let path = super::open::database(folder);
         let text =
             path.to_str().ok_or_else(|| Error::new(Code::BadInput, format!("'{}' is not UTF-8", path.display())))?;
         // Making the copy attaches it, which is forbidden at all other times.
         self.connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 1).sql(what)?;
         let copied = self.connection.execute("VACUUM INTO ?1", [text]).sql(what);
         self.connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0).sql(what)?;
-        copied.map(drop)
+        copied?;
+        dir::close_to_others(&path)?;
+        super::open::finish_copy(folder)
     }
 }
 

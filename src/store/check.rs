@@ -140,8 +140,11 @@ impl View<'_> {
         let mut statement = self.connection.prepare(&format!("PRAGMA {pragma}")).sql("check the pages")?;
         let lines: Vec<String> =
             statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).sql("check the pages")?;
-        let mut faults: Vec<Fault> =
-            lines.into_iter().filter(|line| line != "ok").map(|line| Fault::damage("pages", "ares.db", line)).collect();
+        let mut faults: Vec<Fault> = lines
+            .into_iter()
+            .filter(|line| line != "ok")
+            .map(|line| Fault::damage("pages", "database", line))
+            .collect();
         let mut statement = self.connection.prepare("PRAGMA foreign_key_check").sql("check the references")?;
         let read = |row: &rusqlite::Row<'_>| {
             let (table, to): (String, String) = (row.get(0)?, row.get(2)?);

@@ -1,6 +1,6 @@
 //! Jobs: the one write of their state, the order in which they are offered, and how they are listed.
 
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::job::{Facts, Hold, Move, Now, State};
@@ -46,11 +46,11 @@ pub struct JobRow {
     pub ended_at: Option<Time>,
 }
 
-pub(super) const COLUMNS: &str =
-    "j.id, j.state, j.hold, j.due, j.attempt, j.tries, j.max_tries, j.release_count, j.retry_delay_ms,
+/// In the order in which [`job_row`] reads them.
+pub(super) const COLUMNS: &str = "j.id, j.attempt, j.tries, j.max_tries, j.release_count, j.retry_delay_ms,
   j.worker, j.adapter, j.model, j.program, j.argv, j.options, j.prompt, j.dir, j.env, j.limits, j.if_uncertain,
-  j.\"group\", j.width, j.priority, j.not_before, j.continues, j.config_digest, j.spec_digest, j.session,
-  j.submitted_by, j.submitted_at, j.ended_at";
+  j.\"group\", j.width, j.priority, j.not_before, j.continues, j.config_digest,
+  j.state, j.hold, j.due, j.spec_digest, j.session, j.submitted_by, j.submitted_at, j.ended_at";
 
 /// Reads JSON that this crate wrote; a damaged one reads as empty and is found by the digest.
 fn json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
@@ -61,55 +61,59 @@ fn digest(bytes: Option<Vec<u8>>) -> Option<Digest> {
     bytes.and_then(|bytes| Digest::from_bytes(&bytes))
 }
 
-fn facts(row: &Row<'_>) -> rusqlite::Result<Facts> {
+fn facts(columns: &mut Columns<'_, '_>) -> rusqlite::Result<Facts> {
     Ok(Facts {
-        id: JobId(row.get("id")?),
-        attempt: row.get("attempt")?,
-        tries: row.get("tries")?,
-        max_tries: row.get("max_tries")?,
-        releases: row.get("release_count")?,
-        retry_delay: Span(row.get("retry_delay_ms")?),
+        id: JobId(columns.next()?),
+        attempt: columns.next()?,
+        tries: columns.next()?,
+        max_tries: columns.next()?,
+        releases: columns.next()?,
+        retry_delay: Span(columns.next()?),
+    })
+}
+
+fn spec(columns: &mut Columns<'_, '_>, facts: &Facts) -> rusqlite::Result<Spec> {
+    let no_limits = Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0 };
+    Ok(Spec {
+        worker: columns.next()?,
+        adapter: columns.next()?,
+        model: columns.next()?,
+        program: columns.next()?,
+        argv: json(columns.text()?),
+        options: json(columns.text()?),
+        prompt: digest(columns.next()?),
+        dir: columns.next()?,
+        env: json(columns.text()?),
+        limits: serde_json::from_str(columns.text()?).unwrap_or(no_limits),
+        max_tries: facts.max_tries,
+        retry_delay: facts.retry_delay,
+        if_uncertain: IfUncertain::parse(columns.text()?).unwrap_or(IfUncertain::Hold),
+        group: columns.next()?,
+        width: columns.next()?,
+        priority: columns.next()?,
+        not_before: Time(columns.next()?),
+        labels: Vec::new(),
+        after: Vec::new(),
+        continues: columns.next::<Option<i64>>()?.map(JobId),
+        config_digest: digest(columns.next()?),
     })
 }
 
 pub(super) fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    let facts = facts(row)?;
-    let text = |name: &str| row.get::<_, String>(name);
-    let no_limits = Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0 };
-    let spec = Spec {
-        worker: text("worker")?,
-        adapter: text("adapter")?,
-        model: row.get("model")?,
-        program: text("program")?,
-        argv: json(&text("argv")?),
-        options: json(&text("options")?),
-        prompt: digest(row.get("prompt")?),
-        dir: text("dir")?,
-        env: json(&text("env")?),
-        limits: serde_json::from_str(&text("limits")?).unwrap_or(no_limits),
-        max_tries: facts.max_tries,
-        retry_delay: facts.retry_delay,
-        if_uncertain: IfUncertain::parse(&text("if_uncertain")?).unwrap_or(IfUncertain::Hold),
-        group: text("group")?,
-        width: row.get("width")?,
-        priority: row.get("priority")?,
-        not_before: Time(row.get("not_before")?),
-        labels: Vec::new(),
-        after: Vec::new(),
-        continues: row.get::<_, Option<i64>>("continues")?.map(JobId),
-        config_digest: digest(row.get("config_digest")?),
-    };
+    let columns = &mut Columns::of(row);
+    let facts = facts(columns)?;
+    let spec = spec(columns, &facts)?;
     Ok(JobRow {
         facts,
-        state: State::parse(&text("state")?).unwrap_or(State::Queued),
-        hold: Hold::parse(&text("hold")?).unwrap_or(Hold::None),
-        due: Time(row.get("due")?),
         spec,
-        spec_digest: digest(row.get("spec_digest")?).unwrap_or_else(|| Digest::of_content(b"")),
-        session: row.get("session")?,
-        submitted_by: text("submitted_by")?,
-        submitted_at: Time(row.get("submitted_at")?),
-        ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Time),
+        state: State::parse(columns.text()?).unwrap_or(State::Queued),
+        hold: Hold::parse(columns.text()?).unwrap_or(Hold::None),
+        due: Time(columns.next()?),
+        spec_digest: digest(columns.next()?).unwrap_or_else(|| Digest::of_content(b"")),
+        session: columns.next()?,
+        submitted_by: columns.next()?,
+        submitted_at: Time(columns.next()?),
+        ended_at: columns.next::<Option<i64>>()?.map(Time),
     })
 }
 
@@ -177,7 +181,10 @@ impl Ledger<'_> {
                 self.connection.execute(sql, [job.0]).sql("release the job").map(drop)
             }
             Verdict::Cancel => match self.job_now(job)? {
-                Now::Queued(queued) => self.apply(&queued.cancel()),
+                Now::Queued(queued) => {
+                    self.apply(&queued.cancel())?;
+                    self.event(&job.to_string(), "job.cancelled", Some(job), "{\"because\":\"dependency\"}")
+                }
                 Now::Claimed(_) | Now::Running(_) | Now::Uncertain(_) | Now::Ended(_) => Ok(()),
             },
         }
@@ -241,9 +248,12 @@ pub(super) mod erased {
 impl View<'_> {
     /// A job as its state's type.
     pub fn job_now(&self, job: JobId) -> Result<Now> {
-        let sql = "SELECT id, state, attempt, tries, max_tries, release_count, retry_delay_ms FROM jobs WHERE id = ?1";
+        let sql = "SELECT id, attempt, tries, max_tries, release_count, retry_delay_ms, state FROM jobs WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("read the job")?;
-        let row = statement.query_row([job.0], |row| Ok((facts(row)?, row.get::<_, String>("state")?)));
+        let row = statement.query_row([job.0], |row| {
+            let columns = &mut Columns::of(row);
+            Ok((facts(columns)?, columns.next::<String>()?))
+        });
         let (facts, state) = row.optional().sql("read the job")?.ok_or_else(|| missing(job))?;
         let state = State::parse(&state)
             .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {job} is in no state of ours: '{state}'")))?;

@@ -25,9 +25,9 @@ pub use evidence::{Finding, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
-pub use open::{create, finish_copy, upgrade};
+pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Request};
-pub use place::{adopt, find};
+pub use place::find;
 pub use queue::Wanted;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
@@ -35,7 +35,7 @@ pub use stops::Stop;
 use crate::domain::time::Time;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::fault;
-use crate::host::lock;
+use crate::host::{dir, lock};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,15 @@ pub const VERSION: i64 = 1;
 /// "ARES", what marks the file as ours.
 const APPLICATION_ID: i64 = 0x4152_4553;
 
-/// Above this many frames the writer that passed it starts the write-ahead log anew: what a short log saves every
-/// opener is more than what the checkpoint costs one writer.
-const WAL_FRAMES_MAX: i32 = 256;
+/// Above this many frames a process that came to write once starts the write-ahead log anew before it writes: every
+/// opener reads the whole log, and what that costs all of them is weighed against three syncs of one of them.
+const WAL_FRAMES_MAX: i32 = 100;
+
+/// The same for a process that has written before, such as a runner: while it is there nobody else reads the log anew.
+const WAL_FRAMES_MAX_RESIDENT: i32 = 900;
+
+/// How many frames the log has is not known before the first write.
+const UNKNOWN: i32 = -1;
 
 /// An open store.
 #[derive(Debug)]
@@ -59,6 +65,8 @@ pub struct Store {
     connection: Connection,
     /// Frames in the write-ahead log after this process's latest commit.
     frames: Arc<AtomicI32>,
+    /// Transactions that this process committed.
+    writes: u64,
     root: PathBuf,
     file: (u64, u64),
     wait: Option<Duration>,
@@ -153,6 +161,7 @@ impl Store {
     pub fn write<T>(&mut self, now: Time, body: impl FnOnce(&mut Ledger<'_>) -> Result<T>) -> Result<T> {
         let _order = lock::lock(&self.root.join("locks/write.lock"), self.wait)?;
         self.check_not_replaced()?;
+        self.prepare_wal()?;
         let tx = Transaction::new(&mut self.connection, TransactionBehavior::Immediate).sql("begin the transaction")?;
         fault::point("store.began");
         let view = View { connection: &tx, root: &self.root };
@@ -161,29 +170,66 @@ impl Store {
         if fault::fails("store.commit") {
             return Err(Error::new(Code::CommitUnknown, "the commit failed: asked for by a test"));
         }
-        tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
+        tx.commit().map_err(|error| commit_error(&error))?;
         fault::point("store.after_commit");
-        self.shorten_wal();
+        self.writes += 1;
         Ok(answer)
     }
 
-    /// Starts the write-ahead log anew when it is long. Readers are not waited for: the next writer tries again.
-    fn shorten_wal(&self) {
-        if self.frames.load(Ordering::Relaxed) < WAL_FRAMES_MAX {
+    /// Before a transaction: makes a fresh log durable as a file, and starts a long one anew. It is done before and not
+    /// after a commit, because only the write that follows makes it last: the next process reads the log from its
+    /// beginning, and what was copied into the database counts for it only once new frames stand there.
+    fn prepare_wal(&self) -> Result<()> {
+        let mut frames = self.frames.load(Ordering::Relaxed);
+        if frames == UNKNOWN {
+            frames = self.checkpoint("NOOP").sql("look at the write-ahead log")?;
+        }
+        if frames == 0 {
+            // It may have been made just now. A log that has frames was synced here by whoever wrote the first one.
+            dir::sync_dir(&self.root)?;
+        }
+        let max = if self.writes == 0 { WAL_FRAMES_MAX } else { WAL_FRAMES_MAX_RESIDENT };
+        if frames > max {
+            self.checkpoint_now("RESTART");
+        }
+        Ok(())
+    }
+
+    /// Leaves a short log behind, at the end of a process that wrote much. Nobody is waited for.
+    pub fn rest(&self) {
+        if self.frames.load(Ordering::Relaxed) <= WAL_FRAMES_MAX {
             return;
         }
-        let restart = || -> rusqlite::Result<()> {
+        match lock::try_lock(&self.root.join("locks/write.lock")) {
+            Ok(Some(_order)) => self.empty_wal(),
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "the write-ahead log stays as it is"),
+        }
+    }
+
+    /// Copies everything into the database and cuts the log to nothing.
+    fn empty_wal(&self) {
+        self.checkpoint_now("TRUNCATE");
+        self.frames.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    /// A checkpoint that waits for no reader: where one is in the way, the next writer tries again.
+    fn checkpoint_now(&self, mode: &str) {
+        let now = || {
             self.connection.busy_timeout(Duration::ZERO)?;
-            self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
-            self.frames.store(0, Ordering::Relaxed);
-            Ok(())
+            self.checkpoint(mode)
         };
-        if let Err(error) = restart() {
+        if let Err(error) = now() {
             tracing::debug!(%error, "the write-ahead log was not restarted");
         }
         if let Err(error) = self.connection.busy_timeout(open::BUSY) {
             tracing::debug!(%error, "the busy time-out was not restored");
         }
+    }
+
+    /// Checkpoints in this mode; gives the number of frames in the log.
+    fn checkpoint(&self, mode: &str) -> rusqlite::Result<i32> {
+        self.connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(1))
     }
 
     fn check_not_replaced(&self) -> Result<()> {
@@ -199,6 +245,31 @@ impl Store {
     }
 }
 
+/// A row's columns, read one after the other: to look each up by its name costs more than to read it.
+struct Columns<'a, 'b> {
+    row: &'a rusqlite::Row<'b>,
+    next: usize,
+}
+
+impl<'a, 'b> Columns<'a, 'b> {
+    fn of(row: &'a rusqlite::Row<'b>) -> Self {
+        Self { row, next: 0 }
+    }
+
+    fn next<T: rusqlite::types::FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.next += 1;
+        self.row.get(self.next - 1)
+    }
+
+    /// Text that is only looked at.
+    fn text(&mut self) -> rusqlite::Result<&'a str> {
+        self.next += 1;
+        self.row.get_ref(self.next - 1)?.as_str().map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(self.next - 1, rusqlite::types::Type::Text, Box::new(error))
+        })
+    }
+}
+
 /// Turns an answer of SQLite into a code that says whether anything was applied.
 trait Sql<T> {
     /// `what` says what was being done, as in "cannot …".
@@ -209,6 +280,14 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, what: &str) -> Result<T> {
         self.map_err(|error| sql_error(&error, what))
     }
+}
+
+/// A commit that failed may have been applied all the same. Only where there was no room it was not: what makes it valid
+/// is written last, and is no longer than what could not be written.
+fn commit_error(error: &rusqlite::Error) -> Error {
+    let full = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_FULL);
+    let code = if full { Code::StoreFull } else { Code::CommitUnknown };
+    Error::new(code, format!("the commit failed: {error}"))
 }
 
 fn sql_error(error: &rusqlite::Error, what: &str) -> Error {

@@ -49,7 +49,8 @@ impl Spool {
             return Ok(Object { digest, size, bytes: Some(bytes.to_vec()) });
         }
         let path = file_of(&self.root, &digest);
-        if !path.exists() {
+        // A link in its place is not the content: it is replaced, not followed.
+        if !path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() == size) {
             dir::private_dir(path.parent().unwrap_or(&self.root))?;
             dir::write_durable(&path, bytes)?;
         }

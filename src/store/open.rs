@@ -8,7 +8,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -54,7 +54,9 @@ impl Store {
         let what = format!("open '{}'", path.display());
         let mut connection = Connection::open_with_flags(&path, flags).sql(&what)?;
         connection.busy_timeout(BUSY).sql(&what)?;
-        let frames = Arc::new(AtomicI32::new(0));
+        // A runner's two transactions use some forty statements; each is compiled once.
+        connection.set_prepared_statement_cache_capacity(128);
+        let frames = Arc::new(AtomicI32::new(super::UNKNOWN));
         let counted = Arc::clone(&frames);
         let count = move |_: &mut Wal, pages: i32| {
             counted.store(pages, Ordering::Relaxed);
@@ -71,7 +73,7 @@ impl Store {
         let meta =
             std::fs::metadata(&path).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display()))?;
         let by = format!("{}:{}", rustix::process::geteuid().as_raw(), std::process::id());
-        Ok(Self { connection, frames, root: root.to_owned(), file: (meta.dev(), meta.ino()), wait, by })
+        Ok(Self { connection, frames, writes: 0, root: root.to_owned(), file: (meta.dev(), meta.ino()), wait, by })
     }
 
     fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T> {
@@ -92,8 +94,8 @@ impl Store {
     fn check_settings(&self) -> Result<()> {
         let journal: String = self.pragma("journal_mode")?;
         let synchronous: i64 = self.pragma("synchronous")?;
-        let foreign_keys: i64 = self.pragma("foreign_keys")?;
-        if journal != "wal" || synchronous != 2 || foreign_keys != 1 {
+        let foreign_keys = self.connection.db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY).sql("read foreign_keys")?;
+        if journal != "wal" || synchronous != 2 || !foreign_keys {
             let found = format!("journal_mode={journal} synchronous={synchronous} foreign_keys={foreign_keys}");
             return Err(Error::new(Code::StoreUnusable, format!("the store's settings did not hold: {found}")));
         }
@@ -147,8 +149,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
         dir::private_dir(&root.join(folder))?;
     }
     if unsafe_fs {
-        std::fs::write(root.join("unsafe-fs"), "")
-            .or_code(Code::StoreUnusable, || format!("cannot write in '{}'", root.display()))?;
+        let mark = root.join("unsafe-fs");
+        if mark.symlink_metadata().is_err() {
+            dir::write_private(&mark, b"")?;
+        }
     }
     check_file_system(root)?;
     check_locks_hold(root)?;
@@ -156,7 +160,10 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
     let store = Store::connect(root, OpenFlags::SQLITE_OPEN_CREATE, wait)?;
     match store.pragma::<i64>("application_id")? {
         0 => {}
-        _ => return store.check_version().map(|()| false),
+        _ => {
+            store.check_version()?;
+            return place::check_place(&store.view(), root).map(|()| false);
+        }
     }
     fill(store, root)?;
     dir::sync_dir(root)?;
@@ -179,8 +186,13 @@ fn check_locks_hold(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Where the database of a store is.
+pub(super) fn database(root: &Path) -> PathBuf {
+    root.join("ares.db")
+}
+
 /// Makes a copy of a database one that can be opened as a store's: a fresh copy keeps no write-ahead log yet.
-pub fn finish_copy(root: &Path) -> Result<()> {
+pub(super) fn finish_copy(root: &Path) -> Result<()> {
     let store = Store::connect(root, OpenFlags::empty(), None)?;
     store.keep_wal()?;
     store.check_version()
@@ -198,11 +210,20 @@ fn fill(mut store: Store, root: &Path) -> Result<()> {
     let made = crate::host::clock::now().to_string();
     let what = "write the schema";
     let tx = store.connection.transaction_with_behavior(TransactionBehavior::Immediate).sql(what)?;
-    tx.execute_batch(include_str!("schema.sql")).sql(what)?;
+    tx.execute_batch(&without_comments(include_str!("schema.sql"))).sql(what)?;
     for (name, value) in [("id", &id), ("place", &place), ("made_at", &made)] {
         tx.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", [name, value]).sql(what)?;
     }
-    tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))
+    tx.commit().map_err(|error| Error::new(Code::CommitUnknown, format!("the commit failed: {error}")))?;
+    // Nobody who opens the store shall have to read the schema out of the log.
+    store.empty_wal();
+    Ok(())
+}
+
+/// SQLite keeps the text of the schema as it was given and reads it at every open. No string in it holds two dashes.
+fn without_comments(sql: &str) -> String {
+    let words = sql.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_whitespace());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Brings an older store to this version, one step at a time, behind the lock; never done silently. Says from which

@@ -46,12 +46,14 @@ pub struct Done<T> {
     pub note: String,
     /// The answer.
     pub answer: T,
+    /// Whether anything was changed. Where nothing was, the log says nothing, unless an op-id is to be remembered.
+    pub changed: bool,
 }
 
 impl<T> Done<T> {
     /// Done to this subject.
     pub fn new(subject: impl Into<String>, answer: T) -> Self {
-        Self { subject: subject.into(), note: String::new(), answer }
+        Self { subject: subject.into(), note: String::new(), answer, changed: true }
     }
 }
 
@@ -66,15 +68,24 @@ impl Store {
         body: impl FnOnce(&mut Ledger<'_>) -> Result<Done<T>>,
     ) -> Result<T> {
         self.write(now, |ledger| {
-            if let Some(op_id) = &request.op_id
-                && let Some(first) = ledger.first_answer(op_id, verb, request)?
-            {
+            if let Some(first) = ledger.first_answer(verb, request)? {
                 return Ok(first);
             }
             let done = body(ledger)?;
-            ledger.record(verb, Some(request), &done)?;
+            if done.changed || request.op_id.is_some() {
+                ledger.record(verb, Some(request), &done)?;
+            }
             Ok(done.answer)
         })
+    }
+
+    /// The first answer of an operation that is repeated, for what has to be done before its transaction begins: it is
+    /// not done twice, and need not be possible any more.
+    pub fn repeated<T: DeserializeOwned>(&self, verb: &str, request: &Request) -> Result<Option<T>> {
+        if request.op_id.is_none() {
+            return Ok(None);
+        }
+        self.read(|view| view.first_answer(verb, request))
     }
 }
 
@@ -90,8 +101,20 @@ impl Ledger<'_> {
         let row = params![op_id, verb, done.subject, request, answer, self.by, done.note, self.now.0];
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("log the operation").map(drop)
     }
+}
 
-    fn first_answer<T: DeserializeOwned>(&self, op_id: &str, verb: &str, request: &Request) -> Result<Option<T>> {
+impl Ledger<'_> {
+    /// Remembers a key, which outlives its job.
+    pub fn insert_key(&mut self, key: &str, request: &Digest, job: JobId) -> Result<()> {
+        let sql = "INSERT INTO keys (key, request, job) VALUES (?1, ?2, ?3)";
+        let row = params![key, request.bytes(), job.0];
+        self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("remember the key").map(drop)
+    }
+}
+
+impl View<'_> {
+    fn first_answer<T: DeserializeOwned>(&self, verb: &str, request: &Request) -> Result<Option<T>> {
+        let Some(op_id) = &request.op_id else { return Ok(None) };
         let sql = "SELECT verb, request, answer FROM operations WHERE op_id = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("look for the operation")?;
         let read = |row: &rusqlite::Row<'_>| {
@@ -112,18 +135,7 @@ impl Ledger<'_> {
             |error| Error::new(Code::StoreDamaged, format!("the answer of operation '{op_id}' does not read: {error}"));
         serde_json::from_str(&answer).map(Some).map_err(bad)
     }
-}
 
-impl Ledger<'_> {
-    /// Remembers a key, which outlives its job.
-    pub fn insert_key(&mut self, key: &str, request: &Digest, job: JobId) -> Result<()> {
-        let sql = "INSERT INTO keys (key, request, job) VALUES (?1, ?2, ?3)";
-        let row = params![key, request.bytes(), job.0];
-        self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("remember the key").map(drop)
-    }
-}
-
-impl View<'_> {
     /// The request and the job that a key stands for.
     pub fn key(&self, key: &str) -> Result<Option<(Digest, JobId)>> {
         let sql = "SELECT request, job FROM keys WHERE key = ?1";

@@ -1,7 +1,7 @@
 //! Where a store is: found by name, by `ARES_DIR` or upward like `.git`, and refused where it is another's, may be
 //! changed by others, was copied, or lies where locks do not hold. A store remembers where it was made.
 
-use super::{Sql as _, Store, View};
+use super::{Ledger, Sql as _, View};
 use crate::error::{Code, Error, OrCode as _, Result};
 use rusqlite::OptionalExtension as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -67,15 +67,12 @@ pub(super) fn check_place(view: &View<'_>, root: &Path) -> Result<()> {
     Err(Error::new(Code::StoreCopied, format!("'{}' was made in another place", root.display())))
 }
 
-/// Makes a copied store at home here: the operator has read its `config.toml` and knows that the original rests.
-pub fn adopt(store: &mut Store) -> Result<()> {
-    let place = here(&store.root)?;
-    let now = crate::host::clock::now();
-    store.write(now, |ledger| {
-        ledger
-            .connection
-            .execute("UPDATE meta SET value = ?1 WHERE name = 'place'", [&place])
-            .sql("remember the store's place")?;
-        Ok(())
-    })
+impl Ledger<'_> {
+    /// Makes a copied store at home here; says whether it was made in another place.
+    pub fn adopt(&mut self) -> Result<bool> {
+        let place = here(self.root)?;
+        let sql = "UPDATE meta SET value = ?1 WHERE name = 'place' AND value <> ?1";
+        let changed = self.connection.execute(sql, [&place]).sql("remember the store's place")?;
+        Ok(changed > 0)
+    }
 }

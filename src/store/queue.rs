@@ -1,5 +1,8 @@
 //! The order in which queued jobs are offered: by priority and age over all groups that are not full, without walking
 //! those that may not run.
+//!
+//! The indexes are named, because SQLite, which knows nothing of how many jobs are queued, would rather read all of
+//! them through the index of states. A statement that cannot use its index is an error, never slow.
 
 use super::{Ledger, Sql as _, View};
 use crate::domain::id::JobId;
@@ -24,7 +27,7 @@ pub struct Wanted {
 impl Ledger<'_> {
     /// Offers those whose time has come.
     pub fn wake_due(&mut self) -> Result<()> {
-        let sql = "UPDATE jobs SET due = 0 WHERE state = 'queued' AND due > 0 AND due <= ?1";
+        let sql = "UPDATE jobs INDEXED BY jobs_due SET due = 0 WHERE state = 'queued' AND due > 0 AND due <= ?1";
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute([self.now.0])).sql("wake jobs").map(drop)
     }
 }
@@ -56,9 +59,13 @@ impl View<'_> {
     fn group_after(&self, name: Option<&str>) -> Result<Option<String>> {
         let ready = "state = 'queued' AND hold = '' AND due = 0";
         let sql = match name {
-            None => format!("SELECT \"group\" FROM jobs WHERE {ready} ORDER BY \"group\" LIMIT 1"),
+            None => {
+                format!("SELECT \"group\" FROM jobs INDEXED BY jobs_ready WHERE {ready} ORDER BY \"group\" LIMIT 1")
+            }
             Some(_) => {
-                format!("SELECT \"group\" FROM jobs WHERE {ready} AND \"group\" > ?1 ORDER BY \"group\" LIMIT 1")
+                format!(
+                    "SELECT \"group\" FROM jobs INDEXED BY jobs_ready WHERE {ready} AND \"group\" > ?1 ORDER BY \"group\" LIMIT 1"
+                )
             }
         };
         let mut statement = self.connection.prepare_cached(&sql).sql("look at the queue")?;
@@ -67,7 +74,8 @@ impl View<'_> {
 
     fn best_of_group(&self, group: &str, wanted: &Wanted) -> Result<Option<(i64, JobId, i64)>> {
         let mut sql = String::from(
-            "SELECT j.priority, j.id, j.width FROM jobs j WHERE j.state = 'queued' AND j.hold = '' AND j.due = 0
+            "SELECT j.priority, j.id, j.width FROM jobs j INDEXED BY jobs_ready
+             WHERE j.state = 'queued' AND j.hold = '' AND j.due = 0
              AND j.\"group\" = ?1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.session = j.session AND a.state <> 'ended')",
         );
         let mut values = vec![Value::from(group.to_owned())];
@@ -94,14 +102,15 @@ impl View<'_> {
 
     /// How many of a group are claimed or running: a worker that outlives its owner keeps its place.
     fn filled(&self, group: &str) -> Result<i64> {
-        let sql = "SELECT count(*) FROM jobs WHERE state IN ('claimed', 'running') AND \"group\" = ?1";
+        let sql =
+            "SELECT count(*) FROM jobs INDEXED BY jobs_open WHERE state IN ('claimed', 'running') AND \"group\" = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("count a group")?;
         statement.query_row([group], |row| row.get(0)).sql("count a group")
     }
 
     /// When the next job comes due that waits for its time only; and the next of those that wait for another try.
     pub fn next_due(&self) -> Result<(Option<Time>, Option<Time>)> {
-        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs WHERE state = 'queued' AND due > 0";
+        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due > 0";
         let mut statement = self.connection.prepare_cached(sql).sql("look at the queue")?;
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
         let (any, retry) = statement.query_row([], read).sql("look at the queue")?;

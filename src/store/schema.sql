@@ -3,6 +3,10 @@
 -- Times (…_at, due, not_before) are UTC milliseconds, spans …_ms, money nano-USD, digests the 32 raw bytes of SHA-256.
 -- Every state column has a CHECK, and a trigger that refuses every move that is not in `moves`; the same lists stand
 -- in src/domain and a test compares the two over every pair. Evidence is append-only, by trigger.
+--
+-- Every command parses all of this and checks what it writes against it, so it is written for speed where that costs
+-- nothing else: lists stand in pairs, because SQLite compares two values in place and builds a table of its own, with
+-- a cache of pages, for three; and comments do not go into the file.
 
 CREATE TABLE meta (
   name  TEXT PRIMARY KEY,
@@ -78,8 +82,8 @@ CREATE TABLE session_ids (
 CREATE TABLE jobs (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
   state           TEXT NOT NULL DEFAULT 'queued'
-                  CHECK (state IN ('queued', 'claimed', 'running', 'uncertain', 'succeeded', 'failed', 'cancelled')),
-  hold            TEXT NOT NULL DEFAULT '' CHECK (hold IN ('', 'dependency', 'checkpoint', 'pause', 'releases')),
+                  CHECK (state IN ('queued', 'claimed') OR state IN ('running', 'uncertain') OR state IN ('succeeded', 'failed') OR state = 'cancelled'),
+  hold            TEXT NOT NULL DEFAULT '' CHECK (hold IN ('', 'dependency') OR hold IN ('checkpoint', 'pause') OR hold = 'releases'),
   due             INTEGER NOT NULL DEFAULT 0 CHECK (due >= 0), -- not to be claimed before this; 0 once it may
   attempt         INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0), -- N of the latest; the fence
   tries           INTEGER NOT NULL DEFAULT 0 CHECK (tries >= 0),
@@ -102,7 +106,7 @@ CREATE TABLE jobs (
   limits          TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(limits)),
   max_tries       INTEGER NOT NULL DEFAULT 1 CHECK (max_tries > 0),
   retry_delay_ms  INTEGER NOT NULL DEFAULT 1000 CHECK (retry_delay_ms >= 0),
-  if_uncertain    TEXT NOT NULL DEFAULT 'hold' CHECK (if_uncertain IN ('hold', 'retry', 'fail')),
+  if_uncertain    TEXT NOT NULL DEFAULT 'hold' CHECK (if_uncertain IN ('hold', 'retry') OR if_uncertain = 'fail'),
   not_before      INTEGER NOT NULL DEFAULT 0,
   continues       INTEGER REFERENCES jobs,
   data_class      TEXT NOT NULL DEFAULT '',
@@ -111,7 +115,7 @@ CREATE TABLE jobs (
   submitted_by    TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(submitted_by)),
   submitted_at    INTEGER NOT NULL,
   ended_at        INTEGER,
-  CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (ended_at IS NOT NULL)),
+  CHECK ((state IN ('succeeded', 'failed') OR state = 'cancelled') = (ended_at IS NOT NULL)),
   CHECK (hold = '' OR state = 'queued'),
   CHECK (state IN ('queued', 'cancelled') OR attempt > 0)
 ) STRICT;
@@ -119,7 +123,7 @@ CREATE TABLE jobs (
 -- What may run now, in the order in which it does; one group after the other, the best of each first.
 CREATE INDEX jobs_ready ON jobs ("group", priority DESC, id) WHERE state = 'queued' AND hold = '' AND due = 0;
 CREATE INDEX jobs_due ON jobs (due) WHERE state = 'queued' AND due > 0;
-CREATE INDEX jobs_open ON jobs (state, "group") WHERE state IN ('claimed', 'running', 'uncertain');
+CREATE INDEX jobs_open ON jobs (state, "group") WHERE state IN ('claimed', 'running') OR state = 'uncertain';
 CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_worker ON jobs (worker, id);
 CREATE INDEX jobs_group ON jobs ("group", id) WHERE "group" <> '';
@@ -127,9 +131,9 @@ CREATE INDEX jobs_group ON jobs ("group", id) WHERE "group" <> '';
 CREATE TABLE dependencies (
   job          INTEGER NOT NULL REFERENCES jobs,
   "on"         INTEGER NOT NULL REFERENCES jobs,
-  on_failed    TEXT NOT NULL CHECK (on_failed IN ('hold', 'cancel', 'run')),
-  on_cancelled TEXT NOT NULL CHECK (on_cancelled IN ('hold', 'cancel', 'run')),
-  on_uncertain TEXT NOT NULL CHECK (on_uncertain IN ('hold', 'cancel', 'run')),
+  on_failed    TEXT NOT NULL CHECK (on_failed IN ('hold', 'cancel') OR on_failed = 'run'),
+  on_cancelled TEXT NOT NULL CHECK (on_cancelled IN ('hold', 'cancel') OR on_cancelled = 'run'),
+  on_uncertain TEXT NOT NULL CHECK (on_uncertain IN ('hold', 'cancel') OR on_uncertain = 'run'),
   PRIMARY KEY (job, "on"),
   CHECK ("on" < job)                                 -- so there are no cycles
 ) STRICT, WITHOUT ROWID;
@@ -153,7 +157,7 @@ CREATE TABLE attempts (
   job             INTEGER NOT NULL REFERENCES jobs,
   n               INTEGER NOT NULL CHECK (n > 0),
   session         INTEGER NOT NULL REFERENCES sessions,
-  state           TEXT NOT NULL CHECK (state IN ('claimed', 'running', 'uncertain', 'ended')),
+  state           TEXT NOT NULL CHECK (state IN ('claimed', 'running') OR state IN ('uncertain', 'ended')),
   nonce_digest    BLOB NOT NULL CHECK (length(nonce_digest) = 32),
   owner_lock      TEXT NOT NULL DEFAULT '',          -- file name under locks/; empty for an owner by identity
   owner           TEXT NOT NULL CHECK (json_valid(owner)),
@@ -163,7 +167,7 @@ CREATE TABLE attempts (
   dispatched_at   INTEGER,
   ended_at        INTEGER,
   seen            TEXT CHECK (seen IS NULL OR json_valid(seen)),
-  outcome         TEXT CHECK (outcome IN ('ok', 'error', 'ambiguous', 'void')),
+  outcome         TEXT CHECK (outcome IN ('ok', 'error') OR outcome IN ('ambiguous', 'void')),
   code            TEXT,
   detail          TEXT NOT NULL DEFAULT '',
   model_asked     TEXT,
@@ -184,7 +188,7 @@ CREATE INDEX attempts_session ON attempts (session, job, n);
 -- Single-use authority for one effect. The binding digest covers the exact call and a nonce.
 CREATE TABLE permits (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
-  state        TEXT NOT NULL DEFAULT 'issued' CHECK (state IN ('issued', 'consumed', 'settled', 'revoked')),
+  state        TEXT NOT NULL DEFAULT 'issued' CHECK (state IN ('issued', 'consumed') OR state IN ('settled', 'revoked')),
   job          INTEGER,
   attempt_n    INTEGER,
   parent       INTEGER REFERENCES permits,
@@ -200,7 +204,7 @@ CREATE TABLE permits (
   expires_at   INTEGER,
   consumed_at  INTEGER,
   preflight    INTEGER,                              -- the receipt that was committed with the consumption
-  outcome      TEXT CHECK (outcome IN ('ok', 'error', 'ambiguous', 'void')),
+  outcome      TEXT CHECK (outcome IN ('ok', 'error') OR outcome IN ('ambiguous', 'void')),
   error_type   TEXT,
   duration_ms  INTEGER,
   settled_at   INTEGER,
@@ -243,6 +247,8 @@ CREATE TABLE receipts (
   key_id   TEXT
 ) STRICT;
 
+CREATE INDEX receipts_subject ON receipts (subject);
+
 CREATE TABLE receipt_bodies (
   seq   INTEGER PRIMARY KEY REFERENCES receipts,
   bytes BLOB NOT NULL
@@ -260,7 +266,7 @@ CREATE TABLE segments (
 -- Decisions about what was uncertain; added, never changed.
 CREATE TABLE resolutions (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
-  kind     TEXT NOT NULL CHECK (kind IN ('attempt', 'delivery', 'reservation', 'review', 'step', 'permit')),
+  kind     TEXT NOT NULL CHECK (kind IN ('attempt', 'delivery') OR kind IN ('reservation', 'review') OR kind IN ('step', 'permit')),
   subject  TEXT NOT NULL,
   decision TEXT NOT NULL,
   evidence BLOB,
@@ -298,7 +304,7 @@ CREATE TABLE deliveries (
   event      INTEGER NOT NULL REFERENCES events,
   sink       TEXT NOT NULL,
   try        INTEGER NOT NULL DEFAULT 1,
-  state      TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'claimed', 'delivered', 'failed', 'uncertain')),
+  state      TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'claimed') OR state IN ('delivered', 'failed') OR state = 'uncertain'),
   owner      TEXT CHECK (owner IS NULL OR json_valid(owner)),
   owner_lock TEXT NOT NULL DEFAULT '',
   due        INTEGER NOT NULL DEFAULT 0,
@@ -307,7 +313,7 @@ CREATE TABLE deliveries (
   at         INTEGER NOT NULL,
   UNIQUE (event, sink, try)
 ) STRICT;
-CREATE INDEX deliveries_open ON deliveries (sink, state, event) WHERE state IN ('pending', 'claimed', 'uncertain');
+CREATE INDEX deliveries_open ON deliveries (sink, state, event) WHERE state IN ('pending', 'claimed') OR state = 'uncertain';
 
 -- Who started whom: the only tree.
 CREATE TABLE edges (
@@ -350,8 +356,8 @@ CREATE TABLE budgets (
   id     INTEGER PRIMARY KEY AUTOINCREMENT,
   scope  TEXT NOT NULL,                              -- total, label, worker, model, group, session, tree
   name   TEXT NOT NULL DEFAULT '',
-  unit   TEXT NOT NULL CHECK (unit IN ('cost', 'tokens', 'calls', 'seconds', 'children', 'depth')),
-  period TEXT NOT NULL CHECK (period IN ('day', 'month', 'ever')),
+  unit   TEXT NOT NULL CHECK (unit IN ('cost', 'tokens') OR unit IN ('calls', 'seconds') OR unit IN ('children', 'depth')),
+  period TEXT NOT NULL CHECK (period IN ('day', 'month') OR period = 'ever'),
   zone   TEXT NOT NULL DEFAULT 'UTC',
   soft   INTEGER,
   hard   INTEGER,
@@ -377,7 +383,7 @@ CREATE TABLE reservations (
   unit      TEXT NOT NULL,
   amount    INTEGER NOT NULL CHECK (amount > 0),
   charge    INTEGER,
-  state     TEXT NOT NULL DEFAULT 'held' CHECK (state IN ('held', 'charged', 'released', 'unknown')),
+  state     TEXT NOT NULL DEFAULT 'held' CHECK (state IN ('held', 'charged') OR state IN ('released', 'unknown')),
   at        INTEGER NOT NULL,
   CHECK ((state = 'charged') = (charge IS NOT NULL))
 ) STRICT;
@@ -387,7 +393,7 @@ CREATE INDEX reservations_open ON reservations (state) WHERE state IN ('held', '
 -- Durable orders that something must not go on.
 CREATE TABLE stops (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
-  scope    TEXT NOT NULL CHECK (scope IN ('job', 'tree', 'label', 'group', 'worker', 'all')),
+  scope    TEXT NOT NULL CHECK (scope IN ('job', 'tree') OR scope IN ('label', 'group') OR scope IN ('worker', 'all')),
   subject  TEXT NOT NULL,
   kind     TEXT NOT NULL DEFAULT 'stop' CHECK (kind IN ('stop', 'pause')),
   decision TEXT NOT NULL DEFAULT 'abandon',
@@ -402,7 +408,7 @@ CREATE INDEX stops_subject ON stops (scope, subject) WHERE lifted_at IS NULL;
 CREATE TABLE workflows (
   id             INTEGER PRIMARY KEY AUTOINCREMENT,
   name           TEXT NOT NULL,
-  state          TEXT NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'held', 'succeeded', 'failed', 'cancelled')),
+  state          TEXT NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'held') OR state IN ('succeeded', 'failed') OR state = 'cancelled'),
   plan           BLOB NOT NULL REFERENCES objects,
   plan_digest    BLOB NOT NULL,
   catalog_digest BLOB,
@@ -417,7 +423,7 @@ CREATE TABLE steps (
   name       TEXT NOT NULL,
   position   INTEGER NOT NULL,
   state      TEXT NOT NULL DEFAULT 'blocked'
-             CHECK (state IN ('blocked', 'submitted', 'waiting', 'held', 'done', 'failed', 'cancelled')),
+             CHECK (state IN ('blocked', 'submitted') OR state IN ('waiting', 'held') OR state IN ('done', 'failed') OR state = 'cancelled'),
   job        INTEGER REFERENCES jobs,
   checkpoint INTEGER NOT NULL DEFAULT 0 CHECK (checkpoint IN (0, 1)),
   result     BLOB REFERENCES objects,
@@ -450,7 +456,7 @@ CREATE TABLE reviews (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   job        INTEGER NOT NULL UNIQUE REFERENCES jobs,
   session    INTEGER REFERENCES sessions,
-  state      TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'claimed', 'uncertain', 'accepted', 'rejected')),
+  state      TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'claimed') OR state IN ('uncertain', 'accepted') OR state = 'rejected'),
   owner      TEXT CHECK (owner IS NULL OR json_valid(owner)),
   owner_lock TEXT NOT NULL DEFAULT '',
   verdict_by TEXT,
@@ -473,7 +479,7 @@ CREATE TABLE catalog (
 -- Every command that changed something. An explicit op_id also keeps the request's digest and the answer.
 CREATE TABLE operations (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
-  op_id   TEXT UNIQUE,
+  op_id   TEXT,
   verb    TEXT NOT NULL,
   subject TEXT NOT NULL DEFAULT '',
   request BLOB,
@@ -483,35 +489,36 @@ CREATE TABLE operations (
   at      INTEGER NOT NULL,
   CHECK ((op_id IS NULL) = (request IS NULL))
 ) STRICT;
+CREATE UNIQUE INDEX operations_op_id ON operations (op_id) WHERE op_id IS NOT NULL;
 CREATE INDEX operations_subject ON operations (subject, id);
 
 -- Every state column changes by a listed move only.
 CREATE TRIGGER jobs_move BEFORE UPDATE OF state ON jobs
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'job' AND old = OLD.state AND new = NEW.state)
+WHEN ('job', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job'); END;
 CREATE TRIGGER attempts_move BEFORE UPDATE OF state ON attempts
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'attempt' AND old = OLD.state AND new = NEW.state)
+WHEN ('attempt', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: attempt'); END;
 CREATE TRIGGER permits_move BEFORE UPDATE OF state ON permits
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'permit' AND old = OLD.state AND new = NEW.state)
+WHEN ('permit', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: permit'); END;
 CREATE TRIGGER deliveries_move BEFORE UPDATE OF state ON deliveries
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'delivery' AND old = OLD.state AND new = NEW.state)
+WHEN ('delivery', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: delivery'); END;
 CREATE TRIGGER reservations_move BEFORE UPDATE OF state ON reservations
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'reservation' AND old = OLD.state AND new = NEW.state)
+WHEN ('reservation', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: reservation'); END;
 CREATE TRIGGER sessions_move BEFORE UPDATE OF state ON sessions
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'session' AND old = OLD.state AND new = NEW.state)
+WHEN ('session', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: session'); END;
 CREATE TRIGGER reviews_move BEFORE UPDATE OF state ON reviews
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'review' AND old = OLD.state AND new = NEW.state)
+WHEN ('review', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: review'); END;
 CREATE TRIGGER workflows_move BEFORE UPDATE OF state ON workflows
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'workflow' AND old = OLD.state AND new = NEW.state)
+WHEN ('workflow', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: workflow'); END;
 CREATE TRIGGER steps_move BEFORE UPDATE OF state ON steps
-WHEN NOT EXISTS (SELECT 1 FROM moves WHERE kind = 'step' AND old = OLD.state AND new = NEW.state)
+WHEN ('step', OLD.state, NEW.state) NOT IN moves
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: step'); END;
 
 -- New rows begin at the beginning.
@@ -521,11 +528,24 @@ CREATE TRIGGER attempts_begin BEFORE INSERT ON attempts WHEN NEW.state <> 'claim
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: attempt'); END;
 CREATE TRIGGER permits_begin BEFORE INSERT ON permits WHEN NEW.state <> 'issued'
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: permit'); END;
+CREATE TRIGGER deliveries_begin BEFORE INSERT ON deliveries WHEN NEW.state <> 'pending'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: delivery'); END;
+CREATE TRIGGER reservations_begin BEFORE INSERT ON reservations WHEN NEW.state <> 'held'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: reservation'); END;
+CREATE TRIGGER sessions_begin BEFORE INSERT ON sessions WHEN NEW.state <> 'open'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: session'); END;
+CREATE TRIGGER reviews_begin BEFORE INSERT ON reviews WHEN NEW.state <> 'pending'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: review'); END;
+CREATE TRIGGER workflows_begin BEFORE INSERT ON workflows WHEN NEW.state <> 'running'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: workflow'); END;
+CREATE TRIGGER steps_begin BEFORE INSERT ON steps WHEN NEW.state <> 'blocked'
+BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: step'); END;
 
 -- INVARIANT `frozen`: what a job was frozen as does not change.
 -- INVARIANT `fence-grows`: the number of its latest attempt only grows, so that a handle of an older one stays worthless.
-CREATE TRIGGER jobs_frozen BEFORE UPDATE OF worker, adapter, model, program, argv, options, prompt, dir, env, limits,
-  max_tries, if_uncertain, spec_digest, session ON jobs
+CREATE TRIGGER jobs_frozen BEFORE UPDATE OF id, priority, "group", width, session, worker, adapter, contract, model,
+  model_digest, program, argv, options, prompt, dir, env, limits, max_tries, retry_delay_ms, if_uncertain, not_before,
+  continues, data_class, config_digest, spec_digest, submitted_by, submitted_at ON jobs
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: job is frozen'); END;
 CREATE TRIGGER jobs_fence BEFORE UPDATE OF attempt ON jobs WHEN NEW.attempt < OLD.attempt
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: fence'); END;

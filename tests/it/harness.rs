@@ -88,7 +88,7 @@ fn normal_word(word: &str) -> String {
     }
 }
 
-fn ran(output: Output) -> Ran {
+pub(crate) fn ran(output: Output) -> Ran {
     use std::os::unix::process::ExitStatusExt as _;
     let status = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
     Ran {

@@ -59,9 +59,10 @@ fn the_lock_tells_of_a_grandchild_that_lives_on() {
     let attempt = Attempt::shell("setsid sleep 60 & echo $! > pid; wait");
     let keeper = attempt.go();
     let pid = attempt.pid("pid");
+    let started = || if let Mark::Started { pid } = read_mark(attempt.dir()).unwrap() { Some(pid) } else { None };
+    let worker = eventually("it is marked as started", started);
     kill(keeper.pid(), Signal::KILL);
     gone(keeper.pid());
-    let Mark::Started { pid: worker } = read_mark(attempt.dir()).unwrap() else { panic!("it was started") };
     gone(worker);
     assert!(runs(pid) && worker_lock_held(attempt.dir()).unwrap());
     kill(pid, Signal::KILL);

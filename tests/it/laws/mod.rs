@@ -6,6 +6,7 @@ mod generated;
 mod invariants;
 mod layers;
 mod manual;
+mod operations;
 mod pages;
 mod roff;
 mod schema;

@@ -1,0 +1,4 @@
+//! Many processes at one store: nothing is claimed twice, nobody starves, nothing that was told is lost.
+
+mod claims;
+mod submits;

@@ -1,0 +1,7 @@
+//! The store as files: who may read them, where they are found, what is durable, and what happens without room.
+
+mod durable;
+mod find;
+mod modes;
+mod room;
+mod versions;
