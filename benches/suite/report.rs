@@ -96,11 +96,11 @@ impl Report {
             let (y, ours) = (at * tall + 10, line.name.contains("ares"));
             let fill = if ours { "#2a6f97" } else { "#b0b7bd" };
             let name = line.name.replace('&', "&amp;").replace('<', "&lt;");
-            let _infallible = write!(
+            let _infallible = writeln!(
                 svg,
                 "<text x=\"{x}\" y=\"{base}\" text-anchor=\"end\">{name}</text>\
                  <rect x=\"{left}\" y=\"{y}\" width=\"{width:.1}\" height=\"14\" fill=\"{fill}\"/>\
-                 <text x=\"{end:.1}\" y=\"{base}\">{value:.2}</text>\n",
+                 <text x=\"{end:.1}\" y=\"{base}\">{value:.2}</text>",
                 x = left - 8,
                 base = y + 11,
                 width = across(*value),

@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
     name: NAME,
     purpose: "",
     mutates: false,
-    operates: false,
+    repeats: false,
     columns: &[],
     fields: &[],
     errors: &[Code::Usage],

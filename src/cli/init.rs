@@ -24,8 +24,8 @@ pub struct Args {
 
     /// Accept a store that was copied or unpacked here
     ///
-    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too, what was
-    /// only claimed is queued again, and what was running where it came from is uncertain here.
+    /// Read its config.toml first: it names programs that will be run. Its queued jobs are queued here too; what was
+    /// running where it came from is uncertain here, and what was only claimed is queued again.
     #[arg(long)]
     pub adopt: bool,
 

@@ -44,8 +44,8 @@ pub trait Run: clap::Args {
     const NAME: &'static str;
     /// Whether it changes something, so that lost output is `ARES_OUTPUT_LOST`.
     const MUTATES: bool;
-    /// Whether it is one operation, so that it takes `--op-id`; a driver of many is not.
-    const OPERATES: bool = Self::MUTATES;
+    /// Whether it takes `--op-id`. A command that changes something does, unless what it does cannot be given again.
+    const REPEATS: bool = Self::MUTATES;
     /// Whether it runs a program for the caller after `--`; then the program's status is its own, and every failure of
     /// ours is 125.
     const WRAPS: bool = false;
@@ -72,8 +72,8 @@ pub struct Command {
     pub purpose: &'static str,
     /// Whether it changes something.
     pub mutates: bool,
-    /// Whether it is one operation, so that it takes `--op-id`.
-    pub operates: bool,
+    /// Whether it takes `--op-id`.
+    pub repeats: bool,
     /// The columns that are shown without asking.
     pub columns: &'static [&'static str],
     /// Every field of its records.
@@ -96,7 +96,7 @@ impl Command {
             name: C::NAME,
             purpose,
             mutates: C::MUTATES,
-            operates: C::OPERATES,
+            repeats: C::REPEATS,
             columns: C::COLUMNS,
             fields: C::FIELDS,
             errors: C::ERRORS,
@@ -162,7 +162,7 @@ fn usage<C: Run>() -> clap::Command {
     let own = C::augment_args(clap::Command::new(C::NAME));
     let (about, long) = (own.get_about().cloned(), own.get_long_about().cloned());
     let mut all = own;
-    if C::OPERATES {
+    if C::REPEATS {
         all = <args::Operation as clap::Args>::augment_args(all);
     }
     // Flattening arguments brings their description along; the command's own is put back.
@@ -206,7 +206,7 @@ fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
 fn prepare<C: Run>(env: Env, matches: &clap::ArgMatches) -> Result<(C, Context)> {
     let bad = |error: clap::Error| Error::new(Code::Internal, format!("arguments do not fit: {}", error.kind()));
     let common = args::Common::from_arg_matches(matches).map_err(bad)?;
-    let op_id = if C::OPERATES { args::Operation::from_arg_matches(matches).map_err(bad)?.op_id } else { None };
+    let op_id = if C::REPEATS { args::Operation::from_arg_matches(matches).map_err(bad)?.op_id } else { None };
     let command = C::from_arg_matches(matches).map_err(bad)?;
     let fields: Vec<&str> = C::FIELDS.iter().map(|(name, _)| *name).collect();
     Ok((command, Context::new(env, common, op_id, C::MUTATES, &fields)?))

@@ -67,7 +67,8 @@ pub struct Args {
 impl Run for Args {
     const NAME: &'static str = "ares-run";
     const MUTATES: bool = true;
-    const OPERATES: bool = false;
+    // What a worker did cannot be done again by its answer.
+    const REPEATS: bool = false;
     const COLUMNS: &'static [&'static str] = fields::END_COLUMNS;
     const FIELDS: &'static [Field] = fields::END;
     const ERRORS: &'static [Code] = &[

@@ -66,7 +66,8 @@ pub fn wrap(
     Ok(Some(Wrapped { handle, status }))
 }
 
-/// What a command is told of the attempt that it is run for.
+/// What a command is told of the attempt that it is run for. Store and attempt are also the mark by which its processes
+/// are found alive when nothing else of it is left.
 fn variables(store: &Store, handle: &Handle) -> [(&'static str, String); 4] {
     [
         ("ARES_DIR", store.root().to_string_lossy().into_owned()),

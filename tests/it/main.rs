@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may say so by panicking")]
 
+mod cases;
 mod cmd;
 mod harness;
 mod host;

@@ -52,8 +52,8 @@ fn every_command_parses_and_describes_itself() {
             assert!(!help.is_empty() && !help.ends_with('.'), "{} {}: '{help}'", command.name, arg.get_id());
         }
         let ids: BTreeSet<&str> = usage.get_arguments().map(|arg| arg.get_id().as_str()).collect();
-        assert_eq!(ids.contains("op_id"), command.operates, "{}: --op-id", command.name);
-        assert!(command.mutates || !command.operates, "{}: nothing to repeat", command.name);
+        assert_eq!(ids.contains("op_id"), command.repeats, "{}: --op-id", command.name);
+        assert!(command.mutates || !command.repeats, "{}: nothing to repeat", command.name);
         if command.name != "ares" {
             for common in ["store", "wait_lock", "json", "null", "format", "quiet"] {
                 assert!(ids.contains(common), "{}: {common}", command.name);

@@ -161,7 +161,7 @@ fn exit_status(command: &Command) -> String {
     }
     if command.mutates {
         classes.push(Class::Unknown);
-        classes.extend(command.operates.then_some(Class::Conflict));
+        classes.extend(command.repeats.then_some(Class::Conflict));
     }
     let used = |status: u8| status == 0 || classes.iter().any(|class| class.exit() == status);
     let mut page = section("EXIT STATUS");
@@ -188,7 +188,7 @@ fn errors(command: &Command) -> String {
     }
     if command.mutates {
         codes.extend([Code::CommitUnknown, Code::OutputLost]);
-        codes.extend(command.operates.then_some(Code::OperationConflict));
+        codes.extend(command.repeats.then_some(Code::OperationConflict));
     }
     codes.sort_by_key(|code| Code::ALL.iter().position(|other| other == code));
     codes.dedup();

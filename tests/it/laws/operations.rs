@@ -136,7 +136,7 @@ fn every_operation_has_its_case() {
     let mut complaints = Vec::new();
     for command in COMMANDS.iter().filter(|command| command.mutates) {
         let covered = CASES.iter().any(|case| case.command == command.name);
-        if command.operates != covered || command.operates == DRIVERS.contains(&command.name) {
+        if command.repeats != covered || command.repeats == DRIVERS.contains(&command.name) {
             complaints.push(format!("{}: add its case, or say why it is a driver", command.name));
         }
     }

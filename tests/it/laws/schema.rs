@@ -218,3 +218,10 @@ fn no_timeout_signal_or_silence_leads_to_failed() {
     }
     assert_eq!(settled(Report::error(Code::ExitStatus, "").fact(), 1), Job::Failed);
 }
+
+#[test]
+fn the_schema_says_the_version_that_the_store_wants() {
+    let stock = Stock::new();
+    let version: i64 = stock.db().pragma_query_value(None, "user_version", |row| row.get(0)).expect("it runs");
+    assert_eq!(version, ares::store::VERSION);
+}

@@ -1,0 +1,6 @@
+//! Failures that users of like systems reported, each under the number that it is known by in this project. Some stand
+//! where their kind is tested: 31 and 49 in `race/submits.rs`; 47 is also a law of the source in `store/durable.rs`.
+
+mod cron;
+mod lost;
+mod storage;

@@ -1,0 +1,75 @@
+//! Failures of what lies below: locks, room, file systems.
+
+use crate::stock::{Stock, bash};
+
+#[test]
+fn case_47_a_foreign_reader_closing_the_database_loses_no_commit_of_ours() {
+    let stock = Stock::new();
+    // Copies, sums and a vacuum beside eight writers. What others do to the files cannot be helped; that we do nothing
+    // of the kind in the process that writes is what keeps every commit.
+    let script = "for w in 1 2 3 4 5 6 7 8; do (for n in $(seq 20); do ares-submit -- true; done >ids.$w) & done
+        for n in $(seq 20); do cp .ares/ares.db copy; cat .ares/ares.db* | cksum; done >/dev/null &
+        wait; cat ids.* | sort -n | uniq | wc -l; ares-list --count";
+    let vacuum = std::thread::scope(|scope| {
+        let writers = scope.spawn(|| stock.bash(script, 0));
+        while !writers.is_finished() {
+            // Busy is an answer; damage would not be.
+            let db = stock.db();
+            let done = db.execute_batch("VACUUM");
+            assert!(done.as_ref().map_or_else(|e| e.to_string().contains("locked"), |()| true), "{done:?}");
+        }
+        writers.join().expect("the writers")
+    });
+    assert_eq!(vacuum, "160\n160");
+    assert_eq!(stock.value("PRAGMA integrity_check"), "ok");
+}
+
+#[test]
+fn case_49_a_lock_that_is_not_free_in_time_is_busy_and_names_its_holder() {
+    let stock = Stock::new();
+    let script = "(flock -x 8; : >held; sleep 5) 8>>.ares/locks/write.lock & while ! [ -e held ]; do sleep 0.02; done
+        ares-submit --wait-lock 50ms -- true; echo $?; ares-submit --wait-lock 0 -- true 2>/dev/null; echo $?
+        ares-list >/dev/null; echo $?; pkill -P $! sleep; kill $!; ares-submit -- true";
+    let ran = bash(&stock, script);
+    assert_eq!(ran.out, "4\n4\n0\n1\n", "{}", ran.err);
+    assert!(ran.err.contains("ARES_STORE_BUSY") && ran.err.contains("is held by process"), "{}", ran.err);
+    // A writer that is no command of ours keeps SQLite's own lock: that is busy too, not a bug.
+    let mut db = stock.db();
+    let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).expect("a writer");
+    stock.fails("ares-submit", &["--", "true"], 4, "ARES_STORE_BUSY");
+    stock.ok("ares-list", &[]);
+    drop(tx);
+    stock.submit(&[], &["true"]);
+}
+
+#[test]
+fn case_51_without_room_no_worker_is_started() {
+    let stock = Stock::new();
+    stock.submit(&[], &["sh", "-c", "echo ran >>effects"]);
+    // The log cannot grow: neither a claim nor a dispatch can be written, so nothing may run.
+    let script = "for i in 1 2 3; do ares-submit -- true >/dev/null; done
+        (ulimit -f 8; trap '' XFSZ; ares-run --drain); echo $?; ls effects 2>/dev/null; ares-list --format '%(state) %(tries)' | sort -u
+        ares-run --drain --quiet >/dev/null; echo $?; cat effects";
+    let ran = bash(&stock, script);
+    assert_eq!(ran.out, "5\nqueued 0\n0\nran\n", "{}", ran.err);
+}
+
+#[test]
+fn case_52_a_network_file_system_is_known_by_its_number() {
+    // A mount of one is rarely to be had, so the decision is tested where it is made; here, that it is asked at all.
+    let stock = Stock::new();
+    let root = stock.root();
+    assert_eq!(ares::host::dir::file_system(&root).expect("an answer"), None, "tests need a local disk");
+    if !crate::stock::has("strace") {
+        return crate::stock::skip("there is no strace to watch system calls with");
+    }
+    for command in ["ares-list", "ares-init", "ares-submit -- true"] {
+        let ran = bash(&stock, &format!("strace -f -qq -e trace=statfs,openat -o trace {command} && cat trace"));
+        if ran.err.contains("strace:") {
+            return crate::stock::skip("strace may not trace here");
+        }
+        let asked = ran.out.find("statfs(").unwrap_or_else(|| panic!("{command}: never asked\n{}", ran.err));
+        let opened = ran.out.find("ares.db\"").expect("it is opened");
+        assert!(asked < opened, "{command}: it is opened before it is asked where it lies");
+    }
+}
