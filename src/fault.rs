@@ -1,7 +1,8 @@
 //! Named places where a test may end or delay this process. Empty in release builds.
 //!
 //! `ARES_FAULT=NAME` ends the process at that point as `kill -9` would; `ARES_FAULT=NAME:N` at its N-th passing,
-//! `ARES_FAULT=NAME:sleep=MS` waits there, `ARES_FAULT=NAME:err` makes [`fails`] true there.
+//! `ARES_FAULT=NAME:sleep=MS` waits there, `ARES_FAULT=NAME:err` makes [`fails`] true there, and `ARES_FAULT=NAME:err=N`
+//! only at the N-th passing.
 
 /// Marks a place where a test may kill this process.
 #[inline]
@@ -38,7 +39,7 @@ mod debug {
     enum Action {
         Kill { at: u32 },
         Sleep(Duration),
-        Err,
+        Err { at: Option<u32> },
     }
 
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
@@ -52,7 +53,8 @@ mod debug {
                 let (name, action) = text.split_once(':').unwrap_or((&text, "1"));
                 let action = match action.strip_prefix("sleep=") {
                     Some(ms) => Action::Sleep(Duration::from_millis(ms.parse().ok()?)),
-                    None if action == "err" => Action::Err,
+                    None if action == "err" => Action::Err { at: None },
+                    None if action.starts_with("err=") => Action::Err { at: Some(action[4..].parse().ok()?) },
                     None => Action::Kill { at: action.parse().ok()? },
                 };
                 Some(Fault { name: name.to_owned(), action })
@@ -67,11 +69,16 @@ mod debug {
                 let _killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             }
             Action::Sleep(time) => std::thread::sleep(time),
-            Action::Kill { .. } | Action::Err => {}
+            Action::Kill { .. } | Action::Err { .. } => {}
         }
     }
 
     pub(super) fn fails(name: &str) -> bool {
-        asked().is_some_and(|fault| fault.name == name && matches!(fault.action, Action::Err))
+        let Some(fault) = asked().filter(|fault| fault.name == name) else { return false };
+        match fault.action {
+            Action::Err { at: None } => true,
+            Action::Err { at: Some(at) } => PASSED.fetch_add(1, Ordering::Relaxed) + 1 == at,
+            Action::Kill { .. } | Action::Sleep(_) => false,
+        }
     }
 }

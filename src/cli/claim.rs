@@ -157,7 +157,7 @@ fn answer(store: &Store, claimed: claim::Claimed, fields: bool) -> Result<Answer
     }
     let handle: crate::domain::id::Handle = claimed.handle.parse()?;
     let shown = show::job(store, claimed.job)?;
-    let prompt = show::content(store, handle.attempt, show::Stream::Prompt)?;
+    let prompt = show::prompt(store, handle.attempt.job)?;
     let argv: Vec<String> = std::iter::once(shown.job.spec.program).chain(shown.job.spec.argv).collect();
     let row = row
         .with("attempt", handle.attempt)

@@ -23,8 +23,9 @@ use std::ffi::OsString;
 /// The status says how it went: 0 all ok, 1 some failed or nothing to run, 10 something is uncertain. A job that ends
 /// uncertain does not keep the others from running.
 ///
-/// On SIGTERM, SIGINT or SIGHUP no further job is started. The running worker may finish within --grace; after that, or
-/// at a second signal, it is ended.
+/// On SIGTERM, SIGINT or SIGHUP no further job is started, and the running worker may finish within --grace; after that
+/// it is asked to end. On a second one it is ended at once. What was stopped is uncertain, never failed; what was claimed
+/// and not started goes back to the queue.
 #[derive(clap::Args)]
 pub struct Args {
     /// Go on until no job may run

@@ -22,7 +22,7 @@ pub enum Part {
     Result,
     /// What was handed over.
     Prompt,
-    /// The outbox events that tell of it.
+    /// The events that its worker printed, one a line.
     Events,
 }
 
@@ -88,8 +88,8 @@ pub struct Args {
 
     /// Print what the worker prints, until its attempt ends
     ///
-    /// That is its standard output, or the part that --output names: stdout, stderr or events. A job that has no attempt
-    /// yet is waited for.
+    /// That is its standard output, or the part that --output names: stdout, stderr or events. A job that has not begun
+    /// is waited for; one of which nobody is left to record the end is not.
     #[arg(long)]
     pub follow: bool,
 
@@ -126,10 +126,20 @@ ares-show: ARES_NOT_FOUND: [..]
         let Some(part) = self.output.or(self.follow.then_some(Part::Stdout)) else {
             return record(store, &self.thing);
         };
-        if self.follow {
-            return follow(cx, store, &self.thing, part);
+        if part == Part::Prompt {
+            let job = self.thing.parse::<AttemptId>().map(|attempt| attempt.job).or_else(|_| self.thing.parse())?;
+            return Ok(self.bytes(cx, show::prompt(store, job)?));
         }
-        let attempt = latest(store, &self.thing)?;
+        if self.follow && part == Part::Result {
+            return Err(Error::new(Code::Usage, "only stdout, stderr and events can be followed"));
+        }
+        let attempt = match self.thing.parse() {
+            Ok(attempt) => attempt,
+            Err(_) => show::latest(store, self.thing.parse()?, self.follow)?,
+        };
+        if self.follow {
+            return follow(cx, store, attempt, part);
+        }
         if part == Part::Events {
             let mut lines = Vec::new();
             let mut events = show::events(store, attempt)?;
@@ -139,42 +149,27 @@ ares-show: ARES_NOT_FOUND: [..]
             return Ok(Answer::Raw(lines));
         }
         let bytes = show::content(store, attempt, stream(part))?;
-        Ok(Answer::Raw(if self.raw || !cx.on_terminal() { bytes } else { escape::text(&bytes).into_bytes() }))
+        Ok(self.bytes(cx, bytes))
+    }
+}
+
+impl Args {
+    /// Content as it is, or made harmless for a terminal.
+    fn bytes(&self, cx: &Context, bytes: Vec<u8>) -> Answer {
+        Answer::Raw(if self.raw || !cx.on_terminal() { bytes } else { escape::text(&bytes).into_bytes() })
     }
 }
 
 fn stream(part: Part) -> Stream {
     match part {
-        Part::Stdout | Part::Events => Stream::Stdout,
+        Part::Stdout | Part::Prompt | Part::Events => Stream::Stdout,
         Part::Stderr => Stream::Stderr,
         Part::Result => Stream::Result,
-        Part::Prompt => Stream::Prompt,
-    }
-}
-
-/// The attempt that is meant: a job stands for its latest one.
-fn latest(store: &Store, thing: &str) -> Result<AttemptId> {
-    if let Ok(attempt) = thing.parse() {
-        return Ok(attempt);
-    }
-    let job: JobId = thing.parse()?;
-    match show::job(store, job)?.job.facts.attempt {
-        0 => Err(Error::new(Code::NotFound, format!("job {job} has no attempt yet"))),
-        n => Ok(AttemptId { job, n }),
     }
 }
 
 /// Prints what comes until the attempt has ended, or nobody reads any more.
-fn follow(cx: &mut Context, store: &Store, thing: &str, part: Part) -> Result<Answer> {
-    if matches!(part, Part::Result | Part::Prompt) {
-        return Err(Error::new(Code::Usage, "only stdout, stderr and events can be followed"));
-    }
-    if let Ok(job) = thing.parse::<JobId>()
-        && show::first_attempt(store, job)?.is_none()
-    {
-        return Ok(Answer::Nothing);
-    }
-    let attempt = latest(store, thing)?;
+fn follow(cx: &mut Context, store: &mut Store, attempt: AttemptId, part: Part) -> Result<Answer> {
     let mut events = if part == Part::Events { Some(show::events(store, attempt)?) } else { None };
     let escaped = cx.on_terminal();
     show::follow(store, attempt, stream(part), &mut |bytes| {

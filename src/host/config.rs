@@ -73,6 +73,11 @@ impl Config {
         let text = std::str::from_utf8(&bytes).map_err(|error| bad(error.to_string()))?;
         let mut config: Self = toml::from_str(text).map_err(|error| bad(place_of(text, &error)))?;
         config.digest = Some(Digest::of_content(&bytes));
+        if let Some((name, _)) =
+            config.worker.iter().find(|(_, w)| w.home.as_ref().is_some_and(|h| !h.starts_with('/')))
+        {
+            return Err(bad(format!("the home of worker '{name}' is not an absolute path")));
+        }
         if let Some((name, _)) = config.group.iter().find(|(_, group)| group.width == 0) {
             return Err(bad(format!("group '{name}' has width 0; stop its jobs instead")));
         }
@@ -117,6 +122,7 @@ mod tests {
     fn mistakes_have_a_place() {
         let error = load("[worker.c]\nadaptor = \"codex\"\n").unwrap_err();
         assert!(error.message.contains("line 2, column 1") && error.message.contains("adaptor"), "{error}");
+        assert!(load("[worker.c]\nhome = \"x\"\n").unwrap_err().message.contains("absolute"));
         assert!(load("[group.g]\nwidth = 0\n").unwrap_err().message.contains("width 0"));
         assert!(load("[worker.c]\nprogram = \"a\"\nprogram = \"b\"\n").is_err());
     }

@@ -2,7 +2,7 @@
 //! an attempt's directory tells when no keeper is there to ask. It decides nothing about a job.
 
 use super::process::Identity;
-pub use super::record::{Mark, ask_stop, read_exit, read_mark};
+pub use super::record::{Mark, ask_stop, read_end, read_exit, read_mark};
 pub use super::wire::Start;
 use super::wire::{Answer, Lines, Order};
 use super::{clock, lock, spawn};
@@ -76,7 +76,8 @@ impl Keeper {
         self.child.pid()
     }
 
-    /// Gives it an attempt to carry out. When this fails the worker was not and will not be started.
+    /// Gives it an attempt to carry out. When this fails the worker was not and will not be started, and the keeper
+    /// ends: who waits for it hears that it is gone.
     pub fn go(&mut self, start: &Start) -> Result<()> {
         if !start.dir.is_absolute() || !Path::new(&start.cwd).is_absolute() {
             return Err(Error::new(Code::Internal, "the keeper takes absolute directories only"));
@@ -84,7 +85,10 @@ impl Keeper {
         if self.busy {
             return Err(Error::new(Code::Internal, "the keeper takes one attempt at a time"));
         }
-        self.lines.send(&Order::Go(Box::new(start.clone())))?;
+        if let Err(error) = self.lines.send(&Order::Go(Box::new(start.clone()))) {
+            self.lines.close();
+            return Err(error);
+        }
         self.busy = true;
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! is no `/proc`; no other file knows sysinfo. It refuses to guess: what cannot be decided is `Unknown`, and a process
 //! that cannot be told apart from a stranger gets no signal.
 
+use super::clock;
 pub use super::setup::{own_user, prepare};
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 pub use rustix::process::Signal;
 
@@ -262,6 +264,25 @@ pub fn marked(attempt: &str, store: &str) -> Vec<i32> {
     };
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     all().filter(|pid| *pid != own && has(*pid) == Some(true)).collect()
+}
+
+/// How long processes that were killed may take to go.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// Kills what [`marked`] finds until nothing is left; a keeper does this for the processes that it is the parent of.
+pub fn end_marked(attempt: &str, store: &str) {
+    let began = clock::mark();
+    loop {
+        let left = marked(attempt, store);
+        if left.is_empty() || began.elapsed() > END_MAX {
+            return;
+        }
+        for identity in left.into_iter().filter_map(|pid| Identity::of(pid).ok().flatten()) {
+            // One that has gone meanwhile needs no signal, and one that we may not send to survives.
+            let _gone = signal(&identity, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The children of this process, those that ended and were not waited for included.

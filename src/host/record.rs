@@ -2,7 +2,7 @@
 //! boot only and so are never synced. It knows their form, not when they are written.
 
 use super::{dir, process};
-use crate::domain::outcome::Seen;
+use crate::domain::outcome::{Cause, Seen};
 use crate::error::{Code, Error, OrCode, Result};
 use crate::host::clock;
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,20 @@ pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
     let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
     let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
     Ok((exit.boot == process::boot_id().unwrap_or_default()).then_some(exit.seen))
+}
+
+/// The end of this attempt, also where the keeper did not come to write it down: a program that its mark says could not
+/// be executed has ended.
+pub fn read_end(folder: &Path) -> Result<Option<Seen>> {
+    if let Some(seen) = read_exit(folder)? {
+        return Ok(Some(seen));
+    }
+    Ok(match read_mark(folder)? {
+        Mark::NotExecuted { errno } => {
+            Some(Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) })
+        }
+        Mark::Missing | Mark::AboutToStart | Mark::Started { .. } => None,
+    })
 }
 
 /// Asks the keeper of this attempt to end its worker, whether or not an owner is there to pass it on. A hard stop gives

@@ -49,6 +49,13 @@ pub struct Start {
     pub output_max: i64,
 }
 
+impl Start {
+    /// Whether it can be handed over; what cannot is more than the kernel takes.
+    pub fn fits(&self) -> bool {
+        serde_json::to_vec(self).is_ok_and(|line| line.len() < LINE_MAX - 16)
+    }
+}
+
 impl fmt::Debug for Start {
     /// The name only: the rest may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,6 +140,13 @@ impl Lines {
             self.closed = true;
             Error::new(Code::Internal, "owner and keeper: a line is not understood")
         })
+    }
+
+    /// Ends the conversation for both.
+    pub(super) fn close(&mut self) {
+        // One that is closed already stays so.
+        let _closed = self.stream.shutdown(std::net::Shutdown::Both);
+        self.closed = true;
     }
 
     /// Sends one line whole. When this fails, the other end has not got a complete line.

@@ -15,7 +15,7 @@ use crate::fault;
 use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
 use crate::host::signals::Signals;
-use crate::host::{dir, keeper as keeping};
+use crate::host::{dir, process};
 use crate::store::{Attempt, JobRow, Store};
 use crate::worker::{self, Adapter, Plan, Said};
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub fn prepare(
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
     let env = environment(store, caller, job, attempt, &plan, home);
     let limits = &job.spec.limits;
-    Ok(Prepared::Ready(Box::new(Start {
+    let start = Start {
         attempt: attempt.to_string(),
         store: store.root().to_string_lossy().into_owned(),
         dir: folder,
@@ -90,7 +90,12 @@ pub fn prepare(
         timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
         grace_ms: limits.grace.0,
         output_max: limits.output_max,
-    })))
+    };
+    if !start.fits() {
+        let refusal = "E2BIG: the arguments are too long";
+        return Ok(Prepared::Refused(Error::new(Code::CannotExecute, refusal)));
+    }
+    Ok(Prepared::Ready(Box::new(start)))
 }
 
 /// The adapter that a job was frozen with.
@@ -219,7 +224,11 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
     let folder = store.attempt_dir(attempt.id);
     let seen = match seen {
         Some(seen) => Some(seen),
-        None => keeping::read_exit(&folder)?,
+        None => {
+            // The worker dies with its keeper; what it left would else go on with nobody to end it.
+            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+            keeper::read_end(&folder)?
+        }
     };
     let report = match &seen {
         Some(seen) => follower.finish(&folder, seen)?,

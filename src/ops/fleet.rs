@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::host::process::{self, Identity, Signal};
 use crate::host::signals::Signals;
 use crate::host::spawn::{self, Child, Status};
+use crate::host::terminal;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -13,9 +14,8 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs so many and waits for all; gives how each ended.
 pub fn run(count: u16, args: &[OsString]) -> Result<Vec<Status>> {
-    // A terminal sends its SIGINT to every process of the group by itself.
     let mut asked = Signals::listen_to(&[Signal::TERM, Signal::HUP])?;
-    let _from_terminal = Signals::listen_to(&[Signal::INT])?;
+    let mut interrupted = Signals::listen_to(&[Signal::INT])?;
     let started: Vec<Result<Child>> = (0..count).map(|_| spawn::sibling(args)).collect();
     let mut open: Vec<&Child> = started.iter().flatten().collect();
     let (mut ended, mut handed_on) = (Vec::new(), 0);
@@ -30,8 +30,11 @@ pub fn run(count: u16, args: &[OsString]) -> Result<Vec<Status>> {
             }
         }
         open = still;
-        if asked.count() > handed_on {
-            handed_on = asked.count();
+        // A terminal interrupts every process in front of it by itself; twice would be once too often.
+        let interrupts = if terminal::is_ours() { 0 } else { interrupted.count() };
+        let came = asked.count() + interrupts;
+        if came > handed_on {
+            handed_on = came;
             for child in &open {
                 if let Some(identity) = Identity::of(child.pid())? {
                     process::signal(&identity, Signal::TERM)?;

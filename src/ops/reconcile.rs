@@ -79,6 +79,16 @@ pub fn pass(store: &mut Store, dry_run: bool) -> Result<Pass> {
     Ok(pass)
 }
 
+/// Whether an attempt is still open although nobody is left who will end it; nothing is changed.
+pub fn is_left(store: &mut Store, id: AttemptId) -> Result<bool> {
+    let attempt = store.read(|view| view.attempt(id))?;
+    if attempt.ended_at.is_some() {
+        return Ok(false);
+    }
+    let found = look(store, &attempt, true)?;
+    Ok(matches!(found.became, Became::Released(_) | Became::Settled(_)))
+}
+
 fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
     let found =
         |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
@@ -149,7 +159,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     if keeper.boot != Identity::own()?.boot {
         return ambiguous("the machine was started anew while it ran");
     }
-    if let Some(seen) = keeper::read_exit(folder)? {
+    if let Some(seen) = keeper::read_end(folder)? {
         let job = store.read(|view| view.job(attempt.id.job))?;
         let session = store.read(|view| view.session(job.session))?;
         let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
@@ -161,14 +171,10 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             let report = Report::void(Code::NeverStarted, "its keeper ended before it started the worker", false);
             Ok(Ending::Known(Box::new(report), None))
         }
-        Mark::NotExecuted { errno } => {
-            let report = Report::void(Code::CannotExecute, format!("error {errno} of the kernel"), true);
-            Ok(Ending::Known(Box::new(report), None))
-        }
         Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked().is_empty() => {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
-        Mark::AboutToStart | Mark::Started { .. } => {
+        Mark::AboutToStart | Mark::Started { .. } | Mark::NotExecuted { .. } => {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
     }

@@ -298,7 +298,7 @@ impl Runner<'_> {
             }
             // What did not change since the last look is not looked at again, unless something comes due.
             let version = self.store.data_version()?;
-            let (due, retry) = self.store.read(|view| view.next_due())?;
+            let (due, retry) = self.store.read(|view| view.next_due(self.wanted))?;
             if looked != Some(version) || due.is_some_and(|due| due <= clock::now()) {
                 if let Some(next) = self.claim_next()? {
                     return Ok(Some(next));

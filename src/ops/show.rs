@@ -1,5 +1,6 @@
 //! Reading back one thing with all its evidence.
 
+use super::reconcile;
 use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
@@ -7,15 +8,17 @@ use crate::domain::job::State;
 use crate::domain::spec::Dependency;
 use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
-use crate::host::dir;
 use crate::host::growing::Growing;
 use crate::host::process::Load;
-use crate::host::{keeper, process};
+use crate::host::{clock, dir, keeper, process};
 use crate::store::{
     Attempt, Filter, Finding, JobRow, ListBy, Operation, Receipt, Resolution, SessionRow, Spent, Stop, Store, View,
 };
 use crate::worker::{Reader, Said};
 use std::time::Duration;
+
+/// How often it is looked whether anyone is left to end the attempt that is followed.
+const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
 /// The longest pause between two looks at what grows.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -74,8 +77,6 @@ pub enum Stream {
     Stderr,
     /// The answer.
     Result,
-    /// What was handed over.
-    Prompt,
 }
 
 /// A job with everything that belongs to it.
@@ -184,14 +185,35 @@ pub fn object(store: &Store, digest: &Digest) -> Result<Vec<u8>> {
     store.read(|view| view.object(digest))
 }
 
+/// What is handed over to a job's worker, whether or not it ran.
+pub fn prompt(store: &Store, job: JobId) -> Result<Vec<u8>> {
+    match store.read(|view| view.job(job))?.spec.prompt {
+        Some(digest) => object(store, &digest),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The latest attempt of a job; one that has none yet may be waited for.
+pub fn latest(store: &Store, job: JobId, wait: bool) -> Result<AttemptId> {
+    loop {
+        let row = store.read(|view| view.job(job))?;
+        if row.facts.attempt > 0 {
+            return Ok(AttemptId { job, n: row.facts.attempt });
+        }
+        if !wait || row.state.is_terminal() {
+            return Err(Error::new(Code::NotFound, format!("job {job} has no attempt yet")));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// The content of an attempt; from its files while it runs.
 pub fn content(store: &Store, id: AttemptId, stream: Stream) -> Result<Vec<u8>> {
-    let (attempt, job) = store.read(|view| Ok((view.attempt(id)?, view.job(id.job)?)))?;
+    let attempt = store.read(|view| view.attempt(id))?;
     let stored = match stream {
         Stream::Stdout => attempt.stdout,
         Stream::Stderr => attempt.stderr,
         Stream::Result => attempt.result,
-        Stream::Prompt => job.spec.prompt,
     };
     // An answer that someone adopted stands beside the record of an attempt that ended uncertain.
     let adopted = || {
@@ -205,7 +227,7 @@ pub fn content(store: &Store, id: AttemptId, stream: Stream) -> Result<Vec<u8>> 
     let file = match stream {
         Stream::Stdout => "stdout",
         Stream::Stderr => "stderr",
-        Stream::Result | Stream::Prompt => return Ok(Vec::new()),
+        Stream::Result => return Ok(Vec::new()),
     };
     match dir::read_bounded(&store.attempt_dir(id).join(file), 1 << 30) {
         Err(error) if error.code == Code::NotFound => Ok(Vec::new()),
@@ -231,29 +253,24 @@ pub fn events(store: &Store, id: AttemptId) -> Result<Events> {
     Ok(Events(super::dispatch::adapter_of(&job)?.reader(None)))
 }
 
-/// Waits until a job has an attempt, or is over without one; gives its latest.
-pub fn first_attempt(store: &Store, id: JobId) -> Result<Option<AttemptId>> {
-    let mut pause = Duration::from_millis(10);
-    loop {
-        let job = store.read(|view| view.job(id))?;
-        match job.facts.attempt {
-            0 if job.state.is_terminal() => return Ok(None),
-            0 => std::thread::sleep(pause),
-            n => return Ok(Some(AttemptId { job: id, n })),
-        }
-        pause = (pause * 2).min(PAUSE);
-    }
-}
-
 /// Hands on the content of an attempt as it grows, until the attempt has ended and all was handed on, or `told` says
-/// that nobody reads any more, which it is asked also while there is nothing new. Nothing of the store is held while it
-/// writes.
-pub fn follow(store: &Store, id: AttemptId, stream: Stream, told: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<()> {
+/// that nobody reads any more. Nothing of the store is held while it writes.
+pub fn follow(
+    store: &mut Store,
+    id: AttemptId,
+    stream: Stream,
+    told: &mut dyn FnMut(&[u8]) -> Result<bool>,
+) -> Result<()> {
     let name = if stream == Stream::Stderr { "stderr" } else { "stdout" };
     let mut file = Growing::new(&store.attempt_dir(id).join(name));
     let mut pause = Duration::from_millis(10);
+    let mut looked = clock::mark();
     loop {
         let over = store.read(|view| view.attempt(id))?.ended_at.is_some();
+        let lost = !over && looked.elapsed() > LOOK_AFTER_OWNERS && {
+            looked = clock::mark();
+            reconcile::is_left(store, id)?
+        };
         let before = file.offset();
         if !file.read(told)? || !told(&[])? {
             return Ok(());
@@ -266,6 +283,9 @@ pub fn follow(store: &Store, id: AttemptId, stream: Stream, told: &mut dyn FnMut
                 told(&stored[told_bytes..])?;
             }
             return Ok(());
+        }
+        if lost {
+            return Err(Error::new(Code::Uncertain, format!("nobody is left to record the end of attempt {id}")));
         }
         pause = if file.offset() > before { Duration::from_millis(10) } else { (pause * 2).min(PAUSE) };
         std::thread::sleep(pause);

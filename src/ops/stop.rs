@@ -6,8 +6,9 @@ use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, Now, State};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
+use crate::host::process::{self, Identity, Life};
 use crate::host::{clock, keeper};
-use crate::store::{Done, Ledger, Request, Store};
+use crate::store::{Attempt, Done, Ledger, Request, Store};
 use serde::{Deserialize, Serialize};
 
 /// What came of the order for one job.
@@ -58,13 +59,24 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
         Ok(done)
     })?;
     for job in stopped.iter().filter(|stopped| stopped.state == State::Running.word()) {
-        let attempt = store.read(|view| Ok(AttemptId { job: job.job, n: view.job(job.job)?.facts.attempt }))?;
-        if let Err(error) = keeper::ask_stop(&store.attempt_dir(attempt), order.hard) {
-            // The attempt has ended in between, or a script owns it.
-            tracing::debug!(%error, "the worker was not told");
-        }
+        let attempt = store.read(|view| {
+            let n = view.job(job.job)?.facts.attempt;
+            view.attempt(AttemptId { job: job.job, n })
+        })?;
+        tell(store, &attempt, order.hard);
     }
     Ok(stopped)
+}
+
+/// Tells a running attempt to end: through its keeper, or where that is gone by ending what is left of it.
+fn tell(store: &Store, attempt: &Attempt, hard: bool) {
+    let keeper = attempt.keeper.as_deref().and_then(|text| serde_json::from_str::<Identity>(text).ok());
+    if keeper.is_some_and(|keeper| process::life(&keeper) == Life::Dead) {
+        process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+    } else if let Err(error) = keeper::ask_stop(&store.attempt_dir(attempt.id), hard) {
+        // The attempt has ended in between, or a script owns it.
+        tracing::debug!(%error, "the worker was not told");
+    }
 }
 
 fn stop_one(ledger: &mut Ledger<'_>, id: JobId, order: &Order) -> Result<Stopped> {

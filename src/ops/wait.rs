@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often it is looked whether owners are alive: an owner that died would else be waited for without end.
 const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
-/// Waits until all of these jobs, or one of them, have ended or are uncertain. Gives them all as they then are.
+/// Waits until all of these jobs, or any one, have ended, or one is uncertain. Gives them all as they then are.
 pub fn wait(
     store: &mut Store,
     jobs: &[JobId],
@@ -34,8 +34,10 @@ pub fn wait(
         // Our own changes do not show in the version, so a pass is always followed by a look.
         if seen != Some(version) || looked.is_some_and(|mark| mark.elapsed() < pause) {
             let rows = store.read(|view| jobs.iter().map(|job| view.job(*job)).collect::<Result<Vec<_>>>())?;
-            let over = |row: &JobRow| row.state.is_terminal() || row.state == State::Uncertain;
-            if rows.iter().all(over) || (any && rows.iter().any(over)) {
+            // One that is uncertain waits for people, who are told at once.
+            let uncertain = rows.iter().any(|row| row.state == State::Uncertain);
+            let over = |row: &JobRow| row.state.is_terminal();
+            if uncertain || rows.iter().all(over) || (any && rows.iter().any(over)) {
                 return Ok(rows);
             }
             seen = Some(version);

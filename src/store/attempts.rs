@@ -254,7 +254,7 @@ impl Ledger<'_> {
         if step.to() != State::Uncertain {
             return Ok(step.to());
         }
-        match self.decided_beforehand(id, stop.as_ref(), report)? {
+        match self.decided_beforehand(id, stop.as_ref(), end)? {
             Some((decision, because)) => self.resolve(id, decision, "beforehand", &because, None),
             None => Ok(State::Uncertain),
         }
@@ -313,18 +313,20 @@ impl Ledger<'_> {
         }
     }
 
-    /// A stop's decision, else the job's own; a session that broke is never retried by itself.
+    /// A stop's decision, else the job's own; a session that broke is never retried by itself, nor is an attempt of which
+    /// something could not be ended.
     fn decided_beforehand(
         &self,
         id: AttemptId,
         stop: Option<&super::Stop>,
-        report: &Report,
+        end: &Settlement<'_>,
     ) -> Result<Option<(Decision, String)>> {
         if let Some(stop) = stop {
             return Ok(stop.decision.map(|decision| (decision, format!("stop {}: {}", stop.id, stop.because))));
         }
         let job = self.job(id.job)?;
-        let tries_left = job.facts.tries < job.facts.max_tries && !report.broken;
+        let alone = end.seen.is_none_or(|seen| seen.survivors.is_empty());
+        let tries_left = job.facts.tries < job.facts.max_tries && !end.report.broken && alone;
         let choice = job.spec.if_uncertain;
         Ok(choice
             .decision(tries_left)

@@ -172,6 +172,9 @@ impl Store {
         }
         tx.commit().map_err(|error| commit_error(&error))?;
         fault::point("store.after_commit");
+        if fault::fails("store.committed") {
+            return Err(Error::new(Code::CommitUnknown, "the commit's answer was lost: asked for by a test"));
+        }
         self.writes += 1;
         Ok(answer)
     }

@@ -24,6 +24,25 @@ pub struct Wanted {
     pub worker: Option<String>,
 }
 
+impl Wanted {
+    /// Adds its conditions, except that on the group, to a query of jobs `j`.
+    fn narrow(&self, sql: &mut String, values: &mut Vec<Value>) {
+        let mut and = |condition: &str, value: Value| {
+            values.push(value);
+            sql.push_str(&format!(" AND {}", condition.replace('?', &format!("?{}", values.len()))));
+        };
+        if let Some(job) = self.job {
+            and("j.id = ?", job.0.into());
+        }
+        if let Some(label) = &self.label {
+            and("EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.job = j.id)", label.clone().into());
+        }
+        if let Some(worker) = &self.worker {
+            and("j.worker = ?", worker.clone().into());
+        }
+    }
+}
+
 impl Ledger<'_> {
     /// Offers those whose time has come.
     pub fn wake_due(&mut self) -> Result<()> {
@@ -79,21 +98,7 @@ impl View<'_> {
              AND j.\"group\" = ?1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.session = j.session AND a.state <> 'ended')",
         );
         let mut values = vec![Value::from(group.to_owned())];
-        if let Some(job) = wanted.job {
-            values.push(job.0.into());
-            sql.push_str(&format!(" AND j.id = ?{}", values.len()));
-        }
-        if let Some(label) = &wanted.label {
-            values.push(label.clone().into());
-            sql.push_str(&format!(
-                " AND EXISTS (SELECT 1 FROM labels l WHERE l.label = ?{} AND l.job = j.id)",
-                values.len()
-            ));
-        }
-        if let Some(worker) = &wanted.worker {
-            values.push(worker.clone().into());
-            sql.push_str(&format!(" AND j.worker = ?{}", values.len()));
-        }
+        wanted.narrow(&mut sql, &mut values);
         sql.push_str(" ORDER BY j.priority DESC, j.id LIMIT 1");
         let mut statement = self.connection.prepare_cached(&sql).sql("look at the queue")?;
         let read = |row: &Row<'_>| Ok((row.get(0)?, JobId(row.get(1)?), row.get(2)?));
@@ -108,12 +113,21 @@ impl View<'_> {
         statement.query_row([group], |row| row.get(0)).sql("count a group")
     }
 
-    /// When the next job comes due that waits for its time only; and the next of those that wait for another try.
-    pub fn next_due(&self) -> Result<(Option<Time>, Option<Time>)> {
-        let sql = "SELECT min(due), min(due) FILTER (WHERE tries > 0) FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due > 0";
-        let mut statement = self.connection.prepare_cached(sql).sql("look at the queue")?;
+    /// When the next of the wanted jobs comes due that waits for its time only; and of those that wait for another try.
+    pub fn next_due(&self, wanted: &Wanted) -> Result<(Option<Time>, Option<Time>)> {
+        let mut sql = String::from(
+            "SELECT min(j.due), min(j.due) FILTER (WHERE j.tries > 0) FROM jobs j INDEXED BY jobs_due
+             WHERE j.state = 'queued' AND j.due > 0",
+        );
+        let mut values = Vec::new();
+        if let Some(group) = &wanted.group {
+            values.push(group.clone().into());
+            sql.push_str(" AND j.\"group\" = ?1");
+        }
+        wanted.narrow(&mut sql, &mut values);
+        let mut statement = self.connection.prepare_cached(&sql).sql("look at the queue")?;
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?));
-        let (any, retry) = statement.query_row([], read).sql("look at the queue")?;
+        let (any, retry) = statement.query_row(params_from_iter(values), read).sql("look at the queue")?;
         Ok((any.map(Time), retry.map(Time)))
     }
 }

@@ -61,10 +61,11 @@ impl Ledger<'_> {
         }
     }
 
-    /// Notes the id that the worker reported; another one than before is kept beside it.
+    /// Notes the id that the worker reported. The latest is the one to continue: a first turn that is tried again begins
+    /// a new conversation, and the earlier one is kept beside it.
     pub fn session_reported(&mut self, session: i64, attempt: AttemptId, reported: &str) -> Result<()> {
         let what = "note the worker's session";
-        let sql = "UPDATE sessions SET worker_session = ?2 WHERE id = ?1 AND worker_session IS NULL";
+        let sql = "UPDATE sessions SET worker_session = ?2 WHERE id = ?1 AND worker_session IS NOT ?2";
         self.connection.execute(sql, params![session, reported]).sql(what)?;
         let sql = "INSERT INTO session_ids (session, worker_session, attempt_n, seen_at) VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT DO NOTHING";
@@ -86,9 +87,9 @@ impl Ledger<'_> {
         self.connection.execute(sql, row).sql("write an edge").map(drop)
     }
 
-    /// Records what a turn used, once: cumulative totals become the difference to what the session had before.
+    /// Records what a turn used, once: cumulative totals become the difference to what the conversation had before.
     pub fn insert_run(&mut self, session: i64, attempt: AttemptId, model: &str, usage: &Usage) -> Result<()> {
-        let before = if usage.cumulative { self.spent_of_session(session)? } else { Spent::default() };
+        let before = if usage.cumulative { self.spent_of_conversation(session)? } else { Spent::default() };
         let rest = |total: i64, before: i64| (total - before).max(0);
         let cost = usage.cost_nano.map(|cost| rest(cost, before.cost.unwrap_or(0)));
         let sql =
@@ -167,6 +168,13 @@ impl View<'_> {
     /// What a session came to so far.
     pub fn spent_of_session(&self, session: i64) -> Result<Spent> {
         self.spent("session = ?1", params![session])
+    }
+
+    /// What the conversation that goes on came to: without earlier tries of its first turn, which had one of their own.
+    fn spent_of_conversation(&self, session: i64) -> Result<Spent> {
+        let own = "session = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.job
+                   AND jobs.continues IS NULL AND jobs.attempt > runs.attempt_n)";
+        self.spent(own, params![session])
     }
 
     /// What a job came to, over all its attempts.

@@ -5,11 +5,13 @@
 
 mod cases;
 mod cmd;
+mod crash;
 mod harness;
 mod host;
 mod laws;
 mod race;
 mod readme;
+mod run;
 mod sessions;
 mod stock;
 mod store;

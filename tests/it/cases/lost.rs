@@ -128,7 +128,7 @@ fn case_08_a_decision_needs_no_timer() {
         stock.submit(&[], &["true"]);
         stock.bash("ares-claim --owner $$", 0);
         assert_eq!(stock.run("ares-reconcile", &["--quiet"]).status, 10);
-        stock.fails("ares-reconcile", &["1", "--decide", decision], 2, "a decision needs its reason");
+        stock.fails("ares-reconcile", &["1", "--decide", decision], 2, "--because");
         stock.ok("ares-reconcile", &["1", "--decide", decision, "--because", "seen"]);
         assert_eq!(stock.state("1"), state);
         stock.fails("ares-reconcile", &["1", "--decide", "ok", "--because", "other"], 3, "ARES_ALREADY_DECIDED");

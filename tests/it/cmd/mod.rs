@@ -2,12 +2,16 @@
 
 mod claim;
 mod contract;
+mod decide;
 mod evidence;
 mod front;
 mod fsck;
 mod hostile;
 mod settle;
+mod show;
 mod stop;
+mod stop_running;
 mod submit;
 mod voice;
 mod wait;
+mod wait_ends;

@@ -1,0 +1,84 @@
+//! Time-outs and bounds of output: whatever they end is uncertain, and a worker that does not listen is killed.
+
+use super::{Running, Shop, eventually, text};
+
+#[test]
+fn a_worker_that_ignores_sigterm_is_killed_after_its_grace() {
+    let shop = Shop::new();
+    let job = shop.turn(&["--timeout", "300ms", "--grace", "100ms"], "scenario: stubborn\nhello");
+    assert_eq!(shop.run("ares-run", &[]).status, 10);
+    let attempt = shop.latest(&job);
+    assert_eq!((text(&attempt["code"]), attempt["seen"]["signal"].as_i64()), ("ARES_TIMED_OUT".to_owned(), Some(9)));
+    assert_eq!(shop.state(&job), "uncertain");
+    assert!(shop.alive().is_empty());
+}
+
+#[test]
+fn silence_is_ended_before_the_first_output_and_between_two() {
+    let shop = Shop::new();
+    let cases = [
+        ("--timeout-first", "sleep 60", "timeout-first"),
+        ("--timeout-idle", "echo begun; sleep 60", "timeout-idle"),
+        ("--timeout", "while :; do echo more; sleep 0.05; done", "timeout-whole"),
+    ];
+    for (option, script, cause) in cases {
+        let job = shop.script(&[option, "300ms", "--grace", "100ms"], script);
+        assert_eq!(shop.run("ares-run", &[]).status, 10);
+        let attempt = shop.latest(&job);
+        assert_eq!(attempt["seen"]["cause"], cause);
+        assert_eq!(attempt["outcome"], "ambiguous");
+    }
+    assert!(shop.alive().is_empty());
+}
+
+/// The most memory that a process ever had, in KiB.
+fn peak(pid: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
+}
+
+/// The peaks of owner and keeper while a run goes on.
+fn peaks(shop: &Shop, run: &Running) -> (u64, u64) {
+    let keeper = shop.keeper();
+    let (mut owner_peak, mut keeper_peak) = (0, 0);
+    eventually("the run ends", || {
+        owner_peak = peak(run.pid()).unwrap_or(0).max(owner_peak);
+        keeper_peak = peak(keeper).unwrap_or(0).max(keeper_peak);
+        (!super::runs(run.pid())).then_some(())
+    });
+    (owner_peak, keeper_peak)
+}
+
+#[test]
+fn a_flood_is_cut_and_costs_no_memory() {
+    let shop = Shop::new();
+    let options = ["--output-max", "8M", "--grace", "100ms"];
+    let jobs = [
+        shop.turn(&options, "scenario: flood:60\nhello"),
+        shop.script(&options, "sleep 0.2; exec yes"),
+        shop.script(&options, "sleep 0.2; yes 1>&2; sleep 60"),
+    ];
+    for (job, stream) in jobs.iter().zip(["stdout", "stdout", "stderr"]) {
+        let run = shop.start(&[], "ares-run", &["--job", job]);
+        let (owner, keeper) = peaks(&shop, &run);
+        assert_eq!(run.end().status, 10);
+        assert!(owner > 0 && owner < 20 << 10 && keeper < 20 << 10, "owner {owner} KiB, keeper {keeper} KiB");
+        let attempt = shop.latest(job);
+        assert_eq!(text(&attempt["code"]), "ARES_OUTPUT_LIMIT");
+        assert_eq!((&attempt["outcome"], &attempt["seen"]["cut"][0]), (&"ambiguous".into(), &stream.into()));
+        assert_eq!(shop.output(job, stream).len(), 8 << 20);
+    }
+    assert!(shop.alive().is_empty());
+}
+
+#[test]
+fn output_within_the_bound_costs_no_memory_either() {
+    let shop = Shop::new();
+    let job = shop.script(&[], "sleep 0.2; head -c 60000000 /dev/zero");
+    let run = shop.start(&[], "ares-run", &[]);
+    let (owner, keeper) = peaks(&shop, &run);
+    assert_eq!(run.end().status, 0);
+    assert!(owner > 0 && owner < 20 << 10 && keeper < 20 << 10, "owner {owner} KiB, keeper {keeper} KiB");
+    assert_eq!(shop.output(&job, "stdout").len(), 60_000_000);
+    shop.clean();
+}
