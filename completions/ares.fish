@@ -155,7 +155,7 @@ complete -c ares -n "__fish_ares_using_subcommand claim" -l label -d 'Only a job
 complete -c ares -n "__fish_ares_using_subcommand claim" -l group -d 'Only a job of this group' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l worker -d 'Only a job of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l job -d 'Only this job' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l report -d 'Write how it ended to this file, as JSON' -r -F
+complete -c ares -n "__fish_ares_using_subcommand claim" -l report -d 'Write to this file, as JSON, whether ares itself failed' -r -F
 complete -c ares -n "__fish_ares_using_subcommand claim" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand claim" -l wait-lock -d 'Wait at most this long for the store' -r

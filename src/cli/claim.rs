@@ -66,10 +66,10 @@ pub struct Args {
     #[arg(long, requires = "command")]
     pub capture: bool,
 
-    /// Write how it ended to this file, as JSON
+    /// Write to this file, as JSON, whether ares itself failed
     ///
-    /// Where a command is run its exit status is all that the status can say; the failures of ares are told here, as
-    /// {"error":{...}}, and otherwise the status that was passed on, as {"status":0}.
+    /// Where a command is run its exit status is all that the status can say. The file gets the object that --json
+    /// prints for a failure, as {"error":{...}}, and otherwise the status that was passed on, as {"status":0}.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "command")]
     pub report: Option<PathBuf>,
 
@@ -127,10 +127,6 @@ impl Args {
         let config = Config::load(store.root())?;
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
-            if cx.op_id().is_some() {
-                let error = Error::new(Code::Usage, "--op-id cannot be used around a command, which would run again");
-                return Err(error.hint("claim with --owner-fd, then run it"));
-            }
             let caller = cx.caller(store)?;
             let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
             let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };

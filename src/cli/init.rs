@@ -18,7 +18,7 @@ pub struct Args {
 
     /// Upgrade a store of an older version
     ///
-    /// Stop everything that uses it first. A copy of the database is kept beside it.
+    /// Stop everything that uses it, and make a copy of its directory, first.
     #[arg(long, conflicts_with = "adopt")]
     pub upgrade: bool,
 

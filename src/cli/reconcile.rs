@@ -41,7 +41,7 @@ pub struct Args {
     /// Decide the job, which must be uncertain
     ///
     /// Whoever decides says why, with --because.
-    #[arg(long, value_name = "WHAT", requires_all = ["job", "because"], value_parser = args::words(Decision::WORDS))]
+    #[arg(long, value_name = "WHAT", requires = "job", value_parser = args::words(Decision::WORDS))]
     pub decide: Option<Decision>,
 
     /// One line on why; it is kept with the decision

@@ -253,20 +253,6 @@ pub fn events(store: &Store, id: AttemptId) -> Result<Events> {
     Ok(Events(super::dispatch::adapter_of(&job)?.reader(None)))
 }
 
-/// Waits until a job has an attempt, or is over without one; gives its latest.
-pub fn first_attempt(store: &Store, id: JobId) -> Result<Option<AttemptId>> {
-    let mut pause = Duration::from_millis(10);
-    loop {
-        let job = store.read(|view| view.job(id))?;
-        match job.facts.attempt {
-            0 if job.state.is_terminal() => return Ok(None),
-            0 => std::thread::sleep(pause),
-            n => return Ok(Some(AttemptId { job: id, n })),
-        }
-        pause = (pause * 2).min(PAUSE);
-    }
-}
-
 /// Hands on the content of an attempt as it grows, until the attempt has ended and all was handed on, or `told` says
 /// that nobody reads any more. Nothing of the store is held while it writes.
 pub fn follow(

@@ -89,6 +89,9 @@ impl Printer {
     /// Prints one record at once, for commands that follow something. Says whether anyone still reads; a command that
     /// only reads ends when nobody does, one that acts goes on.
     pub fn row(&mut self, columns: &'static [&'static str], row: &Row) -> bool {
+        if self.table.is_none() {
+            self.table = Some(Table::followed(columns));
+        }
         self.rows(columns, std::slice::from_ref(row));
         self.flush()
     }

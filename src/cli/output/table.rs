@@ -5,7 +5,7 @@ use super::escape;
 use super::value::{Row, Value};
 
 /// A cell is not cut below this width to make a table fit; a table that still does not fit is wider than the terminal.
-const NARROW: usize = 12;
+const NARROW: usize = 10;
 
 /// A column of free text is cut to this before any other is cut at all: half a code or half a moment says nothing.
 const ROOMY: usize = 20;
@@ -31,6 +31,21 @@ impl Table {
     /// A table of these columns.
     pub fn new(columns: &'static [&'static str]) -> Self {
         Self { columns, widths: columns.iter().map(|name| wide(name)).collect(), headed: false }
+    }
+
+    /// A table whose records come one by one: it has room for the words that are yet to come, so that later lines stand
+    /// under the earlier ones.
+    pub fn followed(columns: &'static [&'static str]) -> Self {
+        let mut table = Self::new(columns);
+        for (width, name) in table.widths.iter_mut().zip(columns) {
+            let usual = match *name {
+                "state" | "outcome" => "succeeded".len(),
+                "code" => "ARES_STOPPED_RUNNING".len(),
+                _ => 0,
+            };
+            *width = usual.max(*width);
+        }
+        table
     }
 
     /// Whether it is a table of these columns.
@@ -171,7 +186,11 @@ fn pairs(item: &serde_json::Value) -> Vec<String> {
         serde_json::Value::String(text) => vec![format!("{name}={}", escape::field(text.as_bytes()))],
         serde_json::Value::Object(_) => pairs(value).iter().map(|inner| format!("{name}.{inner}")).collect(),
         serde_json::Value::Array(items) if items.iter().all(serde_json::Value::is_object) => {
-            items.iter().map(|item| format!("{name}: {}", pairs(item).join(" "))).collect()
+            let named = |mut words: Vec<String>| {
+                words.iter_mut().take(1).for_each(|first| *first = format!("{name}: {first}"));
+                words
+            };
+            items.iter().flat_map(|item| named(pairs(item))).collect()
         }
         value => vec![format!("{name}={}", escape::json(value))],
     };

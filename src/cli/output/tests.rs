@@ -69,6 +69,16 @@ fn a_followed_table_has_one_header() {
     assert!(printer.row(COLUMNS, &Row::new().with("job", 1).with("detail", "x")));
     assert!(printer.row(COLUMNS, &Row::new().with("job", 2).with("detail", "y")));
     assert_eq!(page.0.lock().unwrap().as_slice(), b"JOB  DETAIL\n  1  x\n  2  y\n");
+    let columns = &["attempt", "outcome", "state", "code", "detail"];
+    let page = Page::default();
+    let mut printer = Printer::on(Box::new(page.clone()), Mode::Table(Look { color: false, width: Some(80) }));
+    for (outcome, state, code) in [("ok", "succeeded", ""), ("ambiguous", "uncertain", "ARES_RESUME_MISMATCH")] {
+        let row = Row::new().with("attempt", "1.1").with("outcome", outcome).with("state", state).with("code", code);
+        assert!(printer.row(columns, &row.with("detail", "end")));
+    }
+    let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    let places: Vec<_> = text.lines().map(|line| line.find("end").or(line.find("DETAIL"))).collect();
+    assert_eq!(places, [Some(53); 3], "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `ares`: its own commands in its own process, those of others, help, suggestions.
 
-use crate::harness::Lab;
+use crate::harness::{Lab, has};
 use ares::cli::COMMANDS;
 
 #[test]
@@ -47,4 +47,57 @@ fn a_command_that_others_could_have_planted_is_passed_over() {
     let ran = lab.sh(script);
     assert_eq!((ran.status, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("was passed over: others may write its directory"), "{}", ran.err);
+}
+
+#[test]
+fn a_command_of_someone_else_is_run_with_its_arguments_and_its_status() {
+    let lab = Lab::new();
+    let script = r#"mkdir -m 700 own && cat >own/ares-extra <<'END' && chmod 700 own/ares-extra
+#!/bin/sh
+printf '<%s>' "$@"; cat; exit 42
+END
+PATH=$PWD/own:$PATH; echo in | ares extra 'a b' --json -- -x; echo " $?"; ares help extra </dev/null; echo " $?"
+ares submit --help >one; ares help submit >two; cmp one two; ares list --store nowhere -q; echo "$?""#;
+    let ran = lab.sh(script);
+    assert_eq!(ran.out, "<a b><--json><--><-x>in\n 42\n<--help> 42\n5\n", "{}", ran.err);
+    assert!(ran.err.starts_with("ares-list: ARES_NO_STORE: "), "{}", ran.err);
+}
+
+#[test]
+fn what_the_demonstration_shows_fits_a_small_terminal_and_is_complete_in_a_pipe() {
+    let lab = Lab::new();
+    let ran = lab.run("ares", &["demo"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert_eq!(ran.out.lines().count(), 5);
+    assert!(ran.out.lines().all(|line| line.split('\t').count() == 4), "{}", ran.out);
+    assert!(ran.out.contains("ares submit -w synthetic --continue 4 -- what did I say\tturn 2"), "{}", ran.out);
+    assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
+    assert_eq!(std::fs::read_dir(lab.path()).expect("it can be read").count(), 0, "nothing is left");
+    if !has("script") {
+        return;
+    }
+    let ran = lab.sh("SHELL=/bin/sh script -qec 'stty cols 80 -opost; ares demo -q' /dev/null </dev/null");
+    assert_eq!(ran.out.lines().count(), 6, "{}", ran.out);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+}
+
+#[test]
+fn attempts_stand_under_each_other_on_a_terminal_as_they_end() {
+    if !has("script") {
+        return;
+    }
+    let lab = Lab::new();
+    let ran = lab.sh(
+        "ares init >/dev/null; ares submit -- true; ares submit -- false; ares submit --timeout 50ms --grace 50ms -- sleep 9
+        SHELL=/bin/sh script -qec 'stty cols 80 -opost; ares run --drain -q' /dev/null </dev/null | grep '^[A1-3]'",
+    );
+    let rows: Vec<&str> = ran.out.lines().filter(|line| line.contains('.') || line.contains("OUTCOME")).collect();
+    assert_eq!(rows.len(), 4, "{}", ran.out);
+    for word in ["OUTCOME", "STATE", "CODE"] {
+        let at = rows[0].find(word).expect("a column");
+        for row in &rows[1..] {
+            let (before, cell) = (row.as_bytes()[at - 1], row.as_bytes()[at]);
+            assert!(before == b' ' && cell != b' ', "{word}: {row}");
+        }
+    }
 }

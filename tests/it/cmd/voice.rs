@@ -42,6 +42,9 @@ fn around_a_command_every_failure_of_ours_is_125() {
     let report: serde_json::Value =
         serde_json::from_slice(&std::fs::read(lab.path().join("r")).expect("a report")).expect("an object");
     assert!(report["error"]["code"].as_str().is_some_and(|code| code.starts_with("ARES_")), "{report}");
+    let script = "ares init >/dev/null; ares submit -- true; ares claim --report r -- sh -c 'exit 7'; echo $?; cat r
+        ares claim -q --report r -- true; echo $?; grep -o 'ARES[A-Z_]*' r";
+    assert_eq!(lab.sh(script).out, "1\n7\n{\"status\":7}\n125\nARES_NOTHING_TO_CLAIM\n");
 }
 
 #[test]
