@@ -117,3 +117,20 @@ fn a_stop_beats_another_try() {
     run.end();
     assert_eq!((shop.state(&job).as_str(), &shop.job(&job)["attempt"]), ("failed", &1.into()));
 }
+
+#[test]
+fn a_stopped_job_that_never_acted_is_cancelled_and_not_failed() {
+    let shop = Shop::new();
+    let program = shop.path().join("program");
+    std::fs::copy("/bin/true", &program).unwrap();
+    let job = shop.submit(&["--", "./program"]);
+    std::fs::remove_file(&program).unwrap();
+    let run = shop.start(&[("ARES_FAULT", "run.dispatched:sleep=1500")], "ares-run", &[]);
+    shop.until(&job, "running");
+    stopped(&shop, &[&job]);
+    run.end();
+    let shown = shop.job(&job);
+    assert_eq!((&shown["state"], &shown["tries"]), (&"cancelled".into(), &0.into()));
+    assert_eq!(text(&shop.latest(&job)["code"]), "ARES_CANNOT_EXECUTE");
+    shop.clean();
+}
