@@ -16,6 +16,7 @@ fn case_47_a_foreign_reader_closing_the_database_loses_no_commit_of_ours() {
             // Busy is an answer; damage would not be.
             let db = stock.db();
             let done = db.execute_batch("VACUUM");
+            std::thread::sleep(std::time::Duration::from_millis(20));
             assert!(done.as_ref().map_or_else(|e| e.to_string().contains("locked"), |()| true), "{done:?}");
         }
         writers.join().expect("the writers")
@@ -27,9 +28,10 @@ fn case_47_a_foreign_reader_closing_the_database_loses_no_commit_of_ours() {
 #[test]
 fn case_49_a_lock_that_is_not_free_in_time_is_busy_and_names_its_holder() {
     let stock = Stock::new();
-    let script = "(flock -x 8; : >held; sleep 5) 8>>.ares/locks/write.lock & while ! [ -e held ]; do sleep 0.02; done
+    let script =
+        "(flock -x 8; : >held; exec sleep 60) 8>>.ares/locks/write.lock & while ! [ -e held ]; do sleep 0.02; done
         ares-submit --wait-lock 50ms -- true; echo $?; ares-submit --wait-lock 0 -- true 2>/dev/null; echo $?
-        ares-list >/dev/null; echo $?; pkill -P $! sleep; kill $!; ares-submit -- true";
+        ares-list >/dev/null; echo $?; kill $!; wait $! 2>/dev/null; ares-submit -- true";
     let ran = bash(&stock, script);
     assert_eq!(ran.out, "4\n4\n0\n1\n", "{}", ran.err);
     assert!(ran.err.contains("ARES_STORE_BUSY") && ran.err.contains("is held by process"), "{}", ran.err);

@@ -25,9 +25,12 @@ fn a_descriptor_must_be_an_owner_file_of_this_store() {
         ("exec 9>>.ares/locks/write.lock;", "is not an owner file"),
         ("ares-init other >/dev/null; exec 9>>\"$(ares-claim --store other --owner-file)\";", "is not an owner file"),
         ("f=$(ares-claim --owner-file); exec 9>>$f; rm $f;", "was removed"),
-        ("f=$(ares-claim --owner-file); exec 9>>$f; flock -x $f sleep 5 & sleep 0.3;", "is locked by another"),
+        (
+            "f=$(ares-claim --owner-file); exec 9>>$f; (flock -x 8; : >locked; exec sleep 60) 8>>$f & while ! [ -e locked ]; do sleep 0.02; done;",
+            "is locked by another",
+        ),
     ] {
-        let ran = bash(&stock, &format!("{open} ares-claim --owner-fd 9; s=$?; kill %1 2>/dev/null; exit $s"));
+        let ran = bash(&stock, &format!("{open} ares-claim --owner-fd 9; s=$?; [ -e locked ] && kill $!; exit $s"));
         assert!(ran.status == 2 && ran.err.contains(why), "{open} {} {}", ran.status, ran.err);
         assert!(ran.err.contains("hint: open it with"), "{}", ran.err);
     }

@@ -58,7 +58,7 @@ fn case_31_fifty_ticks_at_once_queue_one() {
 fn what_was_told_is_there_however_many_are_killed() {
     let stock = Stock::new();
     let script = "for i in $(seq 120); do
-            (timeout -s KILL 0.0$((RANDOM % 30 + 3)) ares-submit --label l$i -- true >told.$i 2>/dev/null) 2>/dev/null &
+            (timeout -s KILL 0.$(printf %03d $((1 << RANDOM % 9))) ares-submit --label l$i -- true >told.$i 2>/dev/null) 2>/dev/null &
             [ $((i % 6)) = 0 ] && wait
         done; wait; cat told.* | grep -c . ; cat told.* | grep . | while read id; do
             ares-show $id --format '%(job)' >/dev/null || echo lost $id; done
