@@ -26,7 +26,7 @@ pub const JOB: &[Field] = &[
     ("max_tries", "integer: how many tries it may have"),
     ("session", "text: the id of the worker's session, once it is known"),
     ("spec_digest", "text: SHA-256 over everything that was frozen at submission"),
-    ("command", "text: the program and its arguments, joined by spaces"),
+    ("command", "text: the program and its arguments, joined by spaces; after < the beginning of what it is handed"),
     ("due", "time: not offered before this"),
 ];
 
@@ -37,7 +37,11 @@ pub fn listed(listed: &Listed) -> Row {
     let attempt = listed.attempt.as_ref().filter(|_| job.facts.attempt > 0);
     let some_time = |time: Time| (time.0 > 0).then_some(time);
     // What it is, in one line: the command, or who is asked; and how it ended, where that says more.
-    let what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let mut what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
+    if let Some(prompt) = &listed.prompt {
+        what.push_str(" < ");
+        what.push_str(prompt);
+    }
     let how = attempt.map(|attempt| attempt.detail.clone()).filter(|detail| !detail.is_empty());
     Row::new()
         .with("job", job.facts.id)

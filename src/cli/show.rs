@@ -226,6 +226,7 @@ fn job_row(shown: &JobShown) -> Row {
         labels: shown.labels.clone(),
         session: shown.session.clone(),
         attempt: shown.attempts.last().map(|shown| shown.attempt.clone()),
+        prompt: None,
     };
     fields::listed(&listed)
         .with("adapter", spec.adapter.clone())

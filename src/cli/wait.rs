@@ -65,12 +65,12 @@ ares-wait: ARES_WAITED_FAILED: [..]
         };
         let mut signals = Signals::listen()?;
         let timeout = self.timeout.map(Span::duration);
-        let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals)?;
-        let over = |state: State| state.is_terminal() || state == State::Uncertain;
-        let numbers: Vec<JobId> = ended.iter().filter(|job| over(job.state)).map(|job| job.facts.id).collect();
-        for listed in show::these(store, &numbers)? {
-            cx.out().row(Self::COLUMNS, &fields::listed(&listed));
-        }
+        let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals, &mut |store, job| {
+            for listed in show::these(store, &[job])? {
+                cx.out().row(Self::COLUMNS, &fields::listed(&listed));
+            }
+            Ok(())
+        })?;
         let with = |state: State| ended.iter().filter(|job| job.state == state).count();
         let (uncertain, not) = (with(State::Uncertain), with(State::Failed) + with(State::Cancelled));
         if uncertain > 0 {

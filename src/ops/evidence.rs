@@ -80,7 +80,7 @@ pub fn gather(store: &Store, caller: &Caller, job: JobId) -> Result<Packet> {
         "code": attempt.code,
         "detail": attempt.detail,
         "seen": attempt.seen.as_deref().and_then(|seen| serde_json::from_str::<Value>(seen).ok()),
-        "mark": format!("{:?}", keeper::read_mark(&folder)?),
+        "mark": mark(&keeper::read_mark(&folder)?),
         "stdout": tail(store, attempt.id, Stream::Stdout)?,
         "stderr": tail(store, attempt.id, Stream::Stderr)?,
         "events": events(store, attempt.id)?,
@@ -115,6 +115,16 @@ fn told(kept: &Kept) -> Value {
     };
     let digest = Digest::of_content(text.as_bytes()).to_string();
     json!({ "path": kept.path, "turn": turn, "text": last(text.as_bytes()), "digest": digest, "began": kept.began.map(|t| t.to_string()) })
+}
+
+/// How far the keeper came.
+fn mark(mark: &keeper::Mark) -> Value {
+    match mark {
+        keeper::Mark::Missing => json!({ "state": "missing" }),
+        keeper::Mark::AboutToStart => json!({ "state": "about-to-start" }),
+        keeper::Mark::Started { pid } => json!({ "state": "started", "pid": pid }),
+        keeper::Mark::NotExecuted { errno } => json!({ "state": "not-executed", "errno": errno }),
+    }
 }
 
 fn last(bytes: &[u8]) -> String {

@@ -352,6 +352,10 @@ pub fn tidy(store: &Store) -> Result<usize> {
         dir::remove_attempt_dir(&store.attempt_dir(id))?;
         removed += 1;
     }
+    let tmp = store.root().join("tmp");
+    for name in dir::names(&tmp)?.iter().filter(|name| name.starts_with("lock-")) {
+        removed += usize::from(lock::remove_if_stale(&tmp.join(name), STALE)?);
+    }
     let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
     for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
         removed += usize::from(lock::remove_if_stale(&store.locks().join(name), STALE)?);

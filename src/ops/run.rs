@@ -20,6 +20,9 @@ use std::time::Duration;
 /// The longest pause between two looks at an empty queue.
 const IDLE: Duration = Duration::from_millis(250);
 
+/// A drain waits for a job that is to be tried again within this time, and leaves the others queued.
+const DRAIN_WAIT_MAX: Span = Span(300_000);
+
 /// How long a runner goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
@@ -312,7 +315,9 @@ impl Runner<'_> {
                 }
                 looked = Some(version);
             }
-            if until == Until::One || (until == Until::Drained && retry.is_none()) {
+            // What is tried again soon belongs to the drain; what waits for a quota's reset is for a later one.
+            let soon = retry.is_some_and(|due| due <= clock::now().after(DRAIN_WAIT_MAX));
+            if until == Until::One || (until == Until::Drained && !soon) {
                 return Ok(None);
             }
             std::thread::sleep(pause.min(due_in(due)));

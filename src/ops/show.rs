@@ -117,7 +117,12 @@ pub struct Listed {
     pub session: Option<SessionRow>,
     /// Its latest attempt.
     pub attempt: Option<Attempt>,
+    /// The beginning of what is handed over, for people.
+    pub prompt: Option<String>,
 }
+
+/// How much of a prompt a list shows, in characters.
+const PROMPT_SHOWN: usize = 60;
 
 fn listed(view: &View<'_>, job: JobRow) -> Result<Listed> {
     let latest = AttemptId { job: job.facts.id, n: job.facts.attempt };
@@ -125,8 +130,22 @@ fn listed(view: &View<'_>, job: JobRow) -> Result<Listed> {
         labels: view.labels(job.facts.id)?,
         session: view.session(job.session)?,
         attempt: if latest.n > 0 { Some(view.attempt(latest)?) } else { None },
+        prompt: job.spec.prompt.map(|digest| beginning(view, &digest)).transpose()?,
         job,
     })
+}
+
+/// The first line of a prompt, cut. One that is damaged is no reason not to list its job; `ares-fsck` names it.
+fn beginning(view: &View<'_>, digest: &Digest) -> Result<String> {
+    let bytes = match view.object(digest) {
+        Ok(bytes) => bytes,
+        Err(error) if error.code == Code::StoreDamaged => return Ok(String::new()),
+        Err(error) => return Err(error),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.trim_start().lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(PROMPT_SHOWN).collect();
+    Ok(if cut.len() < text.trim().len() { cut + "…" } else { cut })
 }
 
 /// The jobs that the filter lets through, in this order.

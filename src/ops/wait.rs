@@ -7,6 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::clock;
 use crate::host::signals::Signals;
 use crate::store::{JobRow, Store};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The longest pause between two looks.
@@ -15,15 +16,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often it is looked whether owners are alive: an owner that died would else be waited for without end.
 const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
-/// Waits until all of these jobs, or any one, have ended, or one is uncertain. Gives them all as they then are.
+/// Waits until all of these jobs, or any one, have ended, or one is uncertain. `told` hears of each as it ends, or is
+/// found uncertain; then nothing of the store is held. Gives them all as they are in the end.
 pub fn wait(
     store: &mut Store,
     jobs: &[JobId],
     any: bool,
     timeout: Option<Duration>,
     signals: &mut Signals,
+    told: &mut dyn FnMut(&Store, JobId) -> Result<()>,
 ) -> Result<Vec<JobRow>> {
     let began = clock::mark();
+    let mut ended = BTreeSet::new();
     let (mut pause, mut seen, mut looked) = (Duration::from_millis(5), None, None::<clock::Mark>);
     loop {
         if looked.is_none_or(|mark| mark.elapsed() > LOOK_AFTER_OWNERS) {
@@ -34,6 +38,11 @@ pub fn wait(
         // Our own changes do not show in the version, so a pass is always followed by a look.
         if seen != Some(version) || looked.is_some_and(|mark| mark.elapsed() < pause) {
             let rows = store.read(|view| jobs.iter().map(|job| view.job(*job)).collect::<Result<Vec<_>>>())?;
+            for row in rows.iter().filter(|row| row.state.is_terminal() || row.state == State::Uncertain) {
+                if ended.insert(row.facts.id) {
+                    told(store, row.facts.id)?;
+                }
+            }
             // One that is uncertain waits for people, who are told at once.
             let uncertain = rows.iter().any(|row| row.state == State::Uncertain);
             let over = |row: &JobRow| row.state.is_terminal();

@@ -50,9 +50,9 @@ pub const VERSION: i64 = 1;
 const APPLICATION_ID: i64 = 0x4152_4553;
 
 /// Above this many frames a process that came to write once starts the write-ahead log anew before it writes: every
-/// opener reads the whole log, and what that costs all of them is weighed against three syncs of one of them. On a busy
-/// machine submitting, claiming and settling together cost the same at 160, 256 and 400 frames, and more at 100 and below.
-const WAL_FRAMES_MAX: i32 = 200;
+/// opener reads the whole log anew, some three microseconds a frame, and what that costs all of them is weighed against
+/// the syncs of one of them.
+const WAL_FRAMES_MAX: i32 = 64;
 
 /// The same for a process that has written before, such as a runner: while it is there nobody else reads the log anew.
 const WAL_FRAMES_MAX_RESIDENT: i32 = 900;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; nothing that works comes near it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// An attempt's directory and what its keeper is to be told.
 struct Attempt {

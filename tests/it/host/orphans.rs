@@ -47,6 +47,7 @@ fn a_worker_dies_with_its_keeper() {
     let attempt = Attempt::shell("echo $$ > pid; exec sleep 60");
     let keeper = attempt.go();
     let pid = attempt.pid("pid");
+    eventually("it is marked", || (read_mark(attempt.dir()).unwrap() == Mark::Started { pid }).then_some(()));
     kill(keeper.pid(), Signal::KILL);
     gone(pid);
     assert_eq!(read_exit(attempt.dir()).unwrap(), None);

@@ -39,11 +39,12 @@ fn peak(pid: i32) -> Option<u64> {
 
 /// The peaks of owner and keeper while a run goes on.
 fn peaks(shop: &Shop, run: &Running) -> (u64, u64) {
-    let keeper = shop.keeper();
-    let (mut owner_peak, mut keeper_peak) = (0, 0);
+    let (mut owner_peak, mut keeper_peak, mut keeper) = (0, 0, None);
     eventually("the run ends", || {
+        // The worker may be over before it is seen; the keeper is there for as long as its owner.
+        keeper = keeper.or_else(|| shop.keeper_of(run.pid()));
         owner_peak = peak(run.pid()).unwrap_or(0).max(owner_peak);
-        keeper_peak = peak(keeper).unwrap_or(0).max(keeper_peak);
+        keeper_peak = keeper.and_then(peak).unwrap_or(0).max(keeper_peak);
         (!super::runs(run.pid())).then_some(())
     });
     (owner_peak, keeper_peak)

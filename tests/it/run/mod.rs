@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Long enough for a loaded machine; nothing that works comes near it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A store with the commands around it. What still runs of it is ended with the test.
 pub(crate) struct Shop {
@@ -148,6 +148,13 @@ impl Shop {
             let worker = self.alive().first().copied()?;
             parents(worker).into_iter().find(|pid| name_of(*pid) == "ares-keeper")
         })
+    }
+
+    /// The keeper of this owner, once it is there.
+    pub(crate) fn keeper_of(&self, owner: i32) -> Option<i32> {
+        let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.find(|pid| name_of(*pid) == "ares-keeper" && parents(*pid).first() == Some(&owner))
     }
 
     /// Processes that run for an attempt of this store, by what is in their environment.
