@@ -14,6 +14,9 @@ use std::process::ExitCode;
 /// The name of the front, and what the names of all commands begin with.
 const NAME: &str = "ares";
 
+/// The pages of the manual that belong to no command.
+const PAGES: [&str; 4] = ["errors", "output", "store", "workers"];
+
 /// The front's row of the table.
 pub(super) const COMMAND: Command = Command {
     name: NAME,
@@ -47,7 +50,8 @@ hint: did you mean ares submit?
 /// beside ares itself, then on PATH, where relative and empty entries and directories that others may write are
 /// skipped. Its exit status is passed on.
 ///
-/// Without a name, the commands are listed. ares help NAME shows a command's manual.
+/// Without a name, the commands are listed. ares help NAME explains a command; ares help errors, output, store or
+/// workers opens that page of the manual.
 #[derive(clap::Args)]
 struct Args {
     /// The command
@@ -95,15 +99,28 @@ fn run(args: Vec<OsString>) -> ExitCode {
     let (name, rest) = match (first.to_str(), rest.first()) {
         (Some("help"), None) => return print_text(&voice, &overview()),
         (Some("help"), Some(name)) if name == "ares" => return options(&voice, &env, &["--help".into()]),
+        (Some("help"), Some(name)) if PAGES.iter().any(|page| name == page) => return page(&voice, name),
         (Some("help"), Some(name)) => (name.as_os_str(), vec![OsString::from("--help")]),
         _ => (first.as_os_str(), rest.to_vec()),
     };
     if let Some(command) = ours(name) {
         return (command.main)(rest);
     }
+    if name == "synthetic" {
+        return ExitCode::from(crate::worker::synthetic::main(rest.into_iter()));
+    }
     match external(&env, name, &rest) {
         Ok(Answer::Status(status)) => ExitCode::from(status),
         Ok(_) => ExitCode::SUCCESS,
+        Err(error) => voice.error(&error),
+    }
+}
+
+/// Opens a page of the manual that belongs to no command.
+fn page(voice: &Voice, name: &OsStr) -> ExitCode {
+    let page = OsString::from(format!("{NAME}-{}", name.to_string_lossy()));
+    match crate::host::spawn::run_inherited(OsStr::new("man"), &["7".into(), page], &[]) {
+        Ok(status) => ExitCode::from(status.passed_on()),
         Err(error) => voice.error(&error),
     }
 }
@@ -144,7 +161,7 @@ fn overview() -> String {
         }
         text.push_str(&format!("  {line}\n"));
     }
-    text + "\nares help NAME shows a command's manual\n"
+    text + "\nares help NAME explains a command; ares help errors, output, store or workers opens that page\n"
 }
 
 /// Runs a command of someone else.

@@ -124,7 +124,7 @@ impl Adapter {
     /// Where the worker keeps its sessions: the directory that its entry names, else what its variables say, else its
     /// default under the caller's home.
     pub fn home(self, program: &str, named: &str, var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-        let synthetic = program.ends_with("/ares-synthetic");
+        let synthetic = synthetic::is(program);
         match self {
             Self::Command => None,
             Self::Codex if synthetic && var("ARES_SYNTHETIC_HOME").is_some() => var("ARES_SYNTHETIC_HOME"),

@@ -1,7 +1,7 @@
 //! What the README says beside its session: the commands of its timers work as they stand, under the environment that
 //! cron and systemd give them, and its table of exit statuses is the one of the source.
 
-use crate::harness::{Lab, Ran, bin_dir, text};
+use crate::harness::{Lab, ROOT, Ran, bin_dir, has, text};
 use ares::cli::statuses;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -41,7 +41,7 @@ fn the_lines_of_the_crontab_work_as_cron_runs_them() {
     let lab = Lab::new();
     let here = lab.path().display().to_string();
     let adapt =
-        |text: &str| text.replace("/home/me", &here).replace("/usr/local/bin", &bin_dir().display().to_string());
+        |text: &str| text.replace("/home/me/.cargo/bin", &bin_dir().display().to_string()).replace("/home/me", &here);
     let (mut assignments, mut commands) = (Vec::new(), Vec::new());
     for line in block("crontab").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         if line.split('=').next().is_some_and(|name| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')) {
@@ -69,6 +69,7 @@ fn the_lines_of_the_crontab_work_as_cron_runs_them() {
     let both = bare(&lab, &assignments, "ares run --drain -q >/dev/null & ares run --drain -q >/dev/null; wait");
     assert_eq!(both.err, "");
     let list = bare(&lab, &assignments, "ares list --state failed --format \"%(tries)\" --since 1d | sort | uniq -c");
+    assert_eq!(bare(&lab, &assignments, "ares fsck").status, 0, "the lines leave nothing odd in the store");
     assert_eq!(list.out.trim(), "6 1", "each was run once: {}", list.err);
     // What became uncertain is told.
     bare(&lab, &assignments, "ares submit --timeout 100ms --grace 50ms -- sleep 60");
@@ -83,7 +84,7 @@ fn the_lines_of_the_crontab_work_as_cron_runs_them() {
 fn the_unit_runs_what_is_queued_and_files_are_private_under_any_umask() {
     let lab = Lab::new();
     let here = lab.path().display().to_string();
-    let unit = block("ini").replace("%h", &here).replace("/usr/local/bin", &bin_dir().display().to_string());
+    let unit = block("ini").replace("%h/.cargo/bin", &bin_dir().display().to_string()).replace("%h", &here);
     let value = |key: &str| {
         let line = unit.lines().find_map(|line| line.strip_prefix(key));
         line.unwrap_or_else(|| panic!("no {key}")).to_owned()
@@ -101,5 +102,25 @@ fn the_unit_runs_what_is_queued_and_files_are_private_under_any_umask() {
         if path.is_dir() {
             open.extend(std::fs::read_dir(&path).expect("it can be read").map(|entry| entry.expect("an entry").path()));
         }
+    }
+}
+
+#[test]
+fn the_manual_and_the_completions_are_found_where_the_lines_put_them() {
+    let lab = Lab::new();
+    let home = lab.path().display();
+    let lines = block("sh");
+    let script = format!(
+        "set -e; export HOME='{home}'; mkdir -p $HOME/.cargo/bin; cd '{}'; {lines}
+         cat ~/.local/share/bash-completion/completions/ares ~/.config/fish/completions/ares.fish ~/.zfunc/_ares >/dev/null",
+        ROOT
+    );
+    let ran = lab.sh(&script);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
+    if has("man") {
+        let where_ = format!(
+            "env -u MANPATH HOME='{home}' PATH='{home}/.cargo/bin:/usr/bin:/bin' man -w ares-submit ares-errors"
+        );
+        assert_eq!(lab.sh(&where_).out.lines().count(), 2, "man looks beside a directory of PATH");
     }
 }

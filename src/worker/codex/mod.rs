@@ -32,7 +32,6 @@ use super::command::no_terminal;
 use super::{Plan, env, refused};
 use crate::domain::spec::{PROMPT_MAX, Spec};
 use crate::error::{Code, Error, Result};
-use std::path::Path;
 
 /// Options with a closed set of values.
 const CHOICES: &[(&str, &[&str])] = &[
@@ -154,7 +153,8 @@ pub(super) fn plan(spec: &Spec, resume: Option<&str>) -> Result<Plan> {
     check_options(spec)?;
     let (before, after) = split_entry(&spec.argv)?;
     let sandbox = option(spec, "sandbox").unwrap_or("read-only");
-    let mut args = vec!["exec".to_owned(), "-s".to_owned(), sandbox.to_owned()];
+    let mut args: Vec<String> = super::synthetic::before(&spec.program).map(str::to_owned).into_iter().collect();
+    args.extend(["exec".to_owned(), "-s".to_owned(), sandbox.to_owned()]);
     if let Some(profile) = option(spec, "profile") {
         args.extend(["-p".to_owned(), profile.to_owned()]);
     }
@@ -222,7 +222,7 @@ fn variables(spec: &Spec) -> Vec<(String, String)> {
 /// Where codex finds its home and the certificates to trust; keys are passed only when a job or an entry names them.
 fn passed(spec: &Spec) -> Vec<&'static str> {
     let mut names = vec!["CODEX_HOME", "CODEX_CA_CERTIFICATE", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-    if Path::new(&spec.program).file_name().is_some_and(|name| name == "ares-synthetic") {
+    if super::synthetic::is(&spec.program) {
         names.extend(env::SYNTHETIC);
     }
     names

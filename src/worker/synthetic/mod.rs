@@ -30,6 +30,16 @@ use std::time::Duration;
 /// The most characters of a prompt.
 const CHARS_MAX: usize = 1 << 20;
 
+/// Whether this is the synthetic worker: its own program, or the front, which runs it as `ares synthetic`.
+pub fn is(program: &str) -> bool {
+    program.ends_with("/ares-synthetic") || before(program).is_some()
+}
+
+/// What stands before the arguments when the front is the program.
+pub fn before(program: &str) -> Option<&'static str> {
+    program.ends_with("/ares").then_some("synthetic")
+}
+
 /// The whole program: its arguments without its name, and its exit status.
 pub fn main(args: impl Iterator<Item = OsString>) -> u8 {
     let Ok(args) = args.map(OsString::into_string).collect::<Result<Vec<_>, _>>() else {

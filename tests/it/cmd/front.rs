@@ -1,6 +1,6 @@
 //! `ares`: its own commands in its own process, those of others, help, suggestions.
 
-use crate::harness::{Lab, has};
+use crate::harness::{Lab, ROOT, bin_dir, has};
 use ares::cli::COMMANDS;
 
 #[test]
@@ -79,6 +79,29 @@ fn what_the_demonstration_shows_fits_a_small_terminal_and_is_complete_in_a_pipe(
     let ran = lab.sh("SHELL=/bin/sh script -qec 'stty cols 80 -opost; ares demo -q' /dev/null </dev/null");
     assert_eq!(ran.out.lines().count(), 6, "{}", ran.out);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+}
+
+#[test]
+fn the_demonstration_needs_no_program_but_the_front() {
+    // `cargo run` builds one program and no other.
+    let lab = Lab::new();
+    let alone = lab.path().join("alone");
+    std::fs::create_dir(&alone).expect("a directory");
+    std::fs::copy(bin_dir().join("ares"), alone.join("ares")).expect("a copy");
+    let ran = lab.sh("PATH=/usr/bin:/bin alone/ares demo");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.contains("what did I say\tturn 2"), "{}", ran.out);
+}
+
+#[test]
+fn pages_that_belong_to_no_command_are_opened() {
+    if !has("man") {
+        return;
+    }
+    let lab = Lab::new();
+    let ran =
+        lab.sh(&format!("mkdir s && ln -s {} s/man7 && MANPATH=$PWD/s ares help errors", format_args!("{ROOT}/man")));
+    assert!(ran.status == 0 && ran.out.contains("ARES_UNCERTAIN"), "{} {}", ran.out, ran.err);
 }
 
 #[test]
