@@ -146,11 +146,12 @@ pub fn main<C: Run>() -> ExitCode {
 fn begin() -> std::result::Result<Vec<OsString>, ExitCode> {
     fail::guard();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let limit = crate::host::signals::survive_file_limit();
     if args.first().is_some_and(|first| first == KEEPER_WORD) {
         return Err(KEEPER());
     }
     // Files of ours are private whatever the caller's umask, which its own programs get back.
-    if let Err(error) = crate::host::process::prepare() {
+    if let Err(error) = limit.and_then(|()| crate::host::process::prepare()) {
         let voice = Voice { name: "ares", json: false, color: false, wraps: false };
         return Err(voice.error(&error));
     }

@@ -108,6 +108,13 @@ impl Seen {
         }
     }
 
+    /// Whether the machine had no room for another process, file or page: it says nothing of the job, and would be the
+    /// same for the next one.
+    pub fn short(&self) -> bool {
+        // EAGAIN, ENOMEM, ENFILE, EMFILE.
+        self.cause == Cause::NotExecuted && matches!(self.errno, Some(11 | 12 | 23 | 24))
+    }
+
     /// The code of an end that leaves the outcome unknown whatever the worker said before; `None` for an end that the
     /// worker chose itself.
     pub fn unknown_end(&self) -> Option<Code> {

@@ -44,12 +44,18 @@ pub fn owner_and_mode(path: &Path) -> Result<(u32, u32)> {
 /// Takes from others whatever they may do with a file or directory of ours; a link is left alone.
 pub fn close_to_others(path: &Path) -> Result<()> {
     let what = || format!("cannot change the mode of '{}'", path.display());
-    let meta = std::fs::symlink_metadata(path).or_code(Code::StoreUnusable, what)?;
-    if meta.is_symlink() || meta.mode() & 0o077 == 0 {
-        return Ok(());
+    let close = || {
+        let meta = std::fs::symlink_metadata(path)?;
+        if meta.is_symlink() || meta.mode() & 0o077 == 0 {
+            return Ok(());
+        }
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(meta.mode() & 0o7700))
+    };
+    match close() {
+        // Others tidy at the same time.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.or_code(Code::StoreUnusable, what),
     }
-    let closed = std::fs::Permissions::from_mode(meta.mode() & 0o7700);
-    std::fs::set_permissions(path, closed).or_code(Code::StoreUnusable, what)
 }
 
 /// Makes a directory that only its owner may enter, or finds that it is one already.
@@ -276,10 +282,25 @@ pub fn remove_attempt_dir(path: &Path) -> Result<()> {
         let entry = entry.or_code(Code::StoreUnusable, what)?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             // unlinkat without AT_REMOVEDIR refuses directories, so nothing below this one can be lost.
-            rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()).or_code(Code::StoreUnusable, what)?;
+            match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
+                // Others tidy at the same time.
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+            }
         }
     }
-    std::fs::remove_dir(path).or_code(Code::StoreUnusable, what)
+    match std::fs::remove_dir(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).or_code(Code::StoreUnusable, what),
+        _ => Ok(()),
+    }
+}
+
+/// Removes an attempt's directory that no row needs any more. What it was kept for is committed, so a failure changes
+/// nothing of it: what stays is found and removed by the next tidying.
+pub fn clear_attempt_dir(path: &Path) {
+    if let Err(error) = remove_attempt_dir(path) {
+        tracing::warn!(%error, "a leftover stays");
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// What is written into an owner's lock file when it is used.
-pub const USED: &[u8] = b"used\n";
+const USED: &[u8] = b"used\n";
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
@@ -24,6 +24,11 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Marks an owner's lock file as used: from now on it may be removed as soon as nobody holds it.
+    pub fn mark_used(&self) {
+        let _unmarked = (&self.file).write_all(USED);
+    }
+
     /// The file that is locked.
     pub fn path(&self) -> &Path {
         &self.path

@@ -12,6 +12,14 @@ pub struct Signals {
     count: u32,
 }
 
+/// Makes a write beyond the caller's `ulimit -f` an error instead of the end of this process. A handler, not an ignored
+/// signal: programs that we start get the default back.
+pub fn survive_file_limit() -> Result<()> {
+    signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())
+        .or_code(Code::Internal, || "cannot listen to SIGXFSZ".to_owned())
+        .map(drop)
+}
+
 impl Signals {
     /// Listens to SIGTERM, SIGINT and SIGHUP from now on.
     pub fn listen() -> Result<Self> {

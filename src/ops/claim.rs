@@ -26,9 +26,11 @@ pub struct Owner {
 impl Owner {
     /// This process: it holds a lock file of its own until it ends.
     pub fn this_process(store: &Store) -> Result<Self> {
-        let path = owner_file(store, lock::USED)?;
+        let path = fresh_file(store)?;
         let held = lock::try_lock(&path)?
             .ok_or_else(|| Error::new(Code::Internal, format!("'{}' is locked already", path.display())))?;
+        // Not before: a used file that nobody holds is anyone's to remove.
+        held.mark_used();
         Ok(Self { identity: own_identity()?, lock: name_of(&path), held: Some(held) })
     }
 
@@ -75,13 +77,9 @@ fn name_of(path: &Path) -> String {
 
 /// Makes a fresh owner file for a shell to open and keep open.
 pub fn fresh_file(store: &Store) -> Result<PathBuf> {
-    owner_file(store, b"")
-}
-
-fn owner_file(store: &Store, content: &[u8]) -> Result<PathBuf> {
     let random: String = random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = store.locks().join(format!("owner-{}-{random}", std::process::id()));
-    dir::write_private(&path, content)?;
+    dir::write_private(&path, b"")?;
     Ok(path)
 }
 

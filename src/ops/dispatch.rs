@@ -30,6 +30,10 @@ const LOOK_PLAIN: Duration = Duration::from_millis(250);
 /// How long a worker may go on after it said how its turn ended.
 const LINGER: Duration = Duration::from_secs(3);
 
+/// How long the keeper may take to say that the worker ended, beside the worker's own grace. A keeper that was stopped
+/// itself never says it.
+const ANSWER: Duration = Duration::from_secs(5);
+
 /// What the runner does between two looks.
 #[derive(Debug)]
 pub struct Watch<'a> {
@@ -157,7 +161,7 @@ pub fn follow(
     let adapter = adapter_of(job)?;
     let mut follower = Follower::new(&folder, adapter.reader(resume));
     let (mut terminal, mut known) = (None::<Mark>, !adapter.keeps_session());
-    let (mut finishing, mut stopping) = (false, 0);
+    let (mut finishing, mut stopping) = (false, Stopping::default());
     loop {
         let pause = match (adapter.keeps_session(), known) {
             (false, _) => LOOK_PLAIN,
@@ -186,27 +190,42 @@ pub fn follow(
             finishing = true;
             keeper.stop(Cause::Finished, false);
         }
-        stopping = stop_when_asked(keeper, watch, stopping);
+        stopping.go_on(keeper, watch);
+        if stopping.unheard(job.spec.limits.grace.duration()) {
+            // It may come back to life, and then it ends the worker and writes down how that ended.
+            return Err(Error::new(Code::Uncertain, format!("the keeper of attempt {} does not answer", attempt.id))
+                .hint(format!("look at process {}, then ares reconcile {}", keeper.pid(), attempt.id.job)));
+        }
     }
 }
 
-/// The first request lets the worker finish within the grace, then asks it to end; a second one ends it at once. Gives
-/// how far that went.
-fn stop_when_asked(keeper: &mut Keeper, watch: &mut Watch<'_>, done: u32) -> u32 {
-    let count = watch.signals.count();
-    if count == 0 {
-        return done;
+/// How far the request to end went.
+#[derive(Debug, Default)]
+struct Stopping {
+    asked: Option<Mark>,
+    hard: bool,
+}
+
+impl Stopping {
+    /// The first request lets the worker finish within the grace, then asks it to end; a second one ends it at once.
+    fn go_on(&mut self, keeper: &mut Keeper, watch: &mut Watch<'_>) {
+        let count = watch.signals.count();
+        if count == 0 {
+            return;
+        }
+        let since = *watch.asked.get_or_insert_with(clock::mark);
+        let hard = count > 1;
+        if (hard && !self.hard) || (self.asked.is_none() && since.elapsed() >= watch.grace.duration()) {
+            keeper.stop(Cause::Stopped, hard);
+            (self.asked, self.hard) = (Some(clock::mark()), hard);
+        }
     }
-    let since = *watch.asked.get_or_insert_with(clock::mark);
-    if count > 1 && done < 2 {
-        keeper.stop(Cause::Stopped, true);
-        return 2;
+
+    /// Whether the keeper should have said long ago that the worker ended.
+    fn unheard(&self, grace: Duration) -> bool {
+        let may_take = if self.hard { ANSWER } else { grace + ANSWER };
+        self.asked.is_some_and(|mark| mark.elapsed() > may_take)
     }
-    if done == 0 && since.elapsed() >= watch.grace.duration() {
-        keeper.stop(Cause::Stopped, false);
-        return 1;
-    }
-    done
 }
 
 /// The session's id is stored at the event that reports it, so that a crash right after it loses nothing.

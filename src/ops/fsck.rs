@@ -4,7 +4,7 @@
 use super::reconcile;
 use crate::domain::id::AttemptId;
 use crate::error::Result;
-use crate::host::dir;
+use crate::host::{dir, lock};
 use crate::store::{Fault, Store};
 use std::path::Path;
 
@@ -55,11 +55,19 @@ fn modes(root: &Path) -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Attempt directories that no open attempt needs: a crash between a settlement and the tidying leaves one.
+/// Attempt directories that no open attempt needs: a crash between a settlement and the tidying leaves one. What a
+/// living owner settled just now it tidies itself.
 fn leftovers(store: &Store) -> Result<Vec<Fault>> {
-    let names = dir::names(&store.root().join("attempts"))?;
+    let folder = store.root().join("attempts");
+    let names = dir::names(&folder)?;
     let open = store.read(|view| Ok([view.open_attempts()?, view.uncertain_attempts()?].concat()))?;
-    let needed = |id: AttemptId| open.iter().any(|attempt| attempt.id == id);
+    let needed = |id: AttemptId| open.iter().any(|attempt| attempt.id == id) || is_being_tidied(store, id);
     let left = names.into_iter().filter(|name| name.parse().map_or(true, |id| !needed(id)));
+    let left = left.filter(|name| folder.join(name).symlink_metadata().is_ok());
     Ok(left.map(|name| Fault::broken("leftover", format!("attempts/{name}"), "belongs to no open attempt")).collect())
+}
+
+fn is_being_tidied(store: &Store, id: AttemptId) -> bool {
+    let Ok(attempt) = store.read(|view| view.attempt(id)) else { return false };
+    !attempt.owner_lock.is_empty() && lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)
 }

@@ -107,7 +107,7 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
             })?
         };
         if !dry_run {
-            dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
+            dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
         }
         return Ok(found(Became::Released(state), detail));
     }
@@ -204,7 +204,7 @@ fn settle(
         Ok(state)
     })?;
     if state != State::Uncertain {
-        dir::remove_attempt_dir(folder)?;
+        dir::clear_attempt_dir(folder);
     }
     Ok(state)
 }
@@ -280,7 +280,7 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
 /// Removes what the decided attempt left. It is done again when a decision is repeated: the first time may have ended
 /// between its commit and this. The attempt is named by the answer, as the job may have another one by now.
 fn clear(store: &Store, decided: Decided) -> Result<Decided> {
-    dir::remove_attempt_dir(&store.attempt_dir(decided.attempt.parse()?))?;
+    dir::clear_attempt_dir(&store.attempt_dir(decided.attempt.parse()?));
     Ok(decided)
 }
 
@@ -349,7 +349,7 @@ pub fn tidy(store: &Store) -> Result<usize> {
     let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
     let mut removed = 0;
     for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id)) {
-        dir::remove_attempt_dir(&store.attempt_dir(id))?;
+        dir::clear_attempt_dir(&store.attempt_dir(id));
         removed += 1;
     }
     let tmp = store.root().join("tmp");

@@ -7,7 +7,7 @@ use super::dispatch::{self, Prepared, Watch};
 use super::{Caller, reconcile};
 use crate::domain::id::{AttemptId, Handle};
 use crate::domain::job::State;
-use crate::domain::outcome::Outcome;
+use crate::domain::outcome::{Outcome, Seen};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::fault;
@@ -80,6 +80,8 @@ struct Runner<'a> {
     tally: Tally,
     /// The attempt that was settled last, whose files are removed while the next one runs.
     settled: Option<AttemptId>,
+    /// Whether the machine had no room for the last worker; the queue is not to be tried against that.
+    short: bool,
 }
 
 /// Runs jobs. `told` hears of every attempt after its settlement is committed.
@@ -96,10 +98,19 @@ pub fn run(
     store.set_wait(None);
     let owner = Owner::this_process(store)?;
     reconcile::pass(store, false)?;
-    let mut runner =
-        Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default(), settled: None };
+    let mut runner = Runner {
+        store,
+        caller,
+        config,
+        wanted,
+        owner,
+        keeper: None,
+        tally: Tally::default(),
+        settled: None,
+        short: false,
+    };
     let answer = runner.carry_on(until, watch, told);
-    let answer = runner.clear_settled().and(answer);
+    runner.clear_settled();
     let Runner { store, owner, keeper, tally, .. } = runner;
     drop(keeper);
     store.rest();
@@ -130,6 +141,9 @@ impl Runner<'_> {
                     self.give_back(following.handle.attempt)?;
                 }
                 return Err(error);
+            }
+            if self.short {
+                return Err(short());
             }
             next = match following {
                 Some(following) => Some(following),
@@ -166,12 +180,13 @@ impl Runner<'_> {
             }
             Err(error) => return Err(error),
         }
-        self.clear_settled()?;
+        self.clear_settled();
         let attempt = self.store.read(|view| view.attempt(id))?;
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
         let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch)?;
         fault::point("run.ended");
-        let claim_too = until != Until::One && watch.signals.count() == 0;
+        self.short = evidence.seen().is_some_and(Seen::short);
+        let claim_too = until != Until::One && watch.signals.count() == 0 && !self.short;
         let (state, following) = self.settle(&attempt, &evidence, claim_too)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
@@ -218,7 +233,7 @@ impl Runner<'_> {
 
     fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<(Option<Ended>, Option<Next>)> {
         let state = self.store.write(clock::now(), |ledger| ledger.refuse(id, refusal.code, &refusal.message))?;
-        self.clear(id)?;
+        self.clear(id);
         self.tally.failed += 1;
         let ended = Ended {
             attempt: id,
@@ -235,15 +250,18 @@ impl Runner<'_> {
         self.store.write(clock::now(), |ledger| {
             ledger.release(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
         })?;
-        self.clear(id)
+        self.clear(id);
+        Ok(())
     }
 
-    fn clear_settled(&mut self) -> Result<()> {
-        self.settled.take().map_or(Ok(()), |id| self.clear(id))
+    fn clear_settled(&mut self) {
+        if let Some(id) = self.settled.take() {
+            self.clear(id);
+        }
     }
 
-    fn clear(&self, id: AttemptId) -> Result<()> {
-        dir::remove_attempt_dir(&self.store.attempt_dir(id))
+    fn clear(&self, id: AttemptId) {
+        dir::clear_attempt_dir(&self.store.attempt_dir(id));
     }
 
     /// Settles, and claims the next in the same commit. An unknown commit is read back once and settled alone.
@@ -356,6 +374,14 @@ pub(super) fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &
 
 fn due_in(due: Option<Time>) -> Duration {
     due.map_or(IDLE, |due| Span((due.0 - clock::now().0).max(1)).duration())
+}
+
+fn short() -> Error {
+    Error::new(
+        Code::NeverStarted,
+        "the machine had no room for another process; what was to be started is queued again",
+    )
+    .hint("look at ulimit -u, ulimit -n and the memory, then repeat")
 }
 
 fn no_keeper() -> Error {

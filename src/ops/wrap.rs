@@ -166,7 +166,7 @@ fn captured(
     store.write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop)).map_err(
         |error| Error::new(Code::ReceiptFailed, format!("attempt {} ran and is not recorded: {error}", attempt.id)),
     )?;
-    dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
+    dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
     Ok(status)
 }
 
@@ -183,7 +183,7 @@ fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Statu
         }
     });
     match back {
-        Ok(_) => dir::remove_attempt_dir(&store.attempt_dir(id))?,
+        Ok(_) => dir::clear_attempt_dir(&store.attempt_dir(id)),
         Err(other) => tracing::debug!(error = %other, "the claim was not given back"),
     }
     if lasting { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }

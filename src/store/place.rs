@@ -46,7 +46,10 @@ pub(super) fn here(root: &Path) -> Result<String> {
     let meta =
         std::fs::metadata(root).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", root.display()))?;
     // A machine without an id has none to compare; the inode and the owner still count.
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let machine = match std::fs::read_to_string("/etc/machine-id") {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        other => other.or_code(Code::StoreUnusable, || "cannot read /etc/machine-id".to_owned())?,
+    };
     Ok(format!("inode={} owner={} machine={}", meta.ino(), meta.uid(), machine.trim()))
 }
 

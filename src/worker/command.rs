@@ -48,7 +48,10 @@ pub(super) fn no_terminal(spec: &Spec) -> Vec<(String, String)> {
 
 /// The report on a program that was never executed.
 pub(super) fn not_executed(seen: &Seen) -> Report {
-    Report::void(Code::CannotExecute, errno_words(seen.errno), true)
+    // A program that is being written is whole in a moment.
+    let passing = seen.short() || seen.errno == Some(26);
+    let code = if passing { Code::NeverStarted } else { Code::CannotExecute };
+    Report::void(code, errno_words(seen.errno), !passing)
 }
 
 /// What happened, by the exit status alone.
@@ -75,10 +78,13 @@ fn errno_words(errno: Option<i32>) -> String {
         5 => ("EIO", "input/output error"),
         7 => ("E2BIG", "the arguments are too long"),
         8 => ("ENOEXEC", "not an executable format"),
+        11 => ("EAGAIN", "no more processes may be started"),
         12 => ("ENOMEM", "out of memory"),
         13 => ("EACCES", "permission denied"),
         20 => ("ENOTDIR", "not a directory"),
         21 => ("EISDIR", "is a directory"),
+        23 => ("ENFILE", "the machine has too many open files"),
+        24 => ("EMFILE", "too many open files"),
         26 => ("ETXTBSY", "the program is being written"),
         _ => return format!("errno {errno}"),
     };
@@ -98,6 +104,22 @@ mod tests {
         assert_eq!(made.args, ["-u", "--", "a b", ""]);
         assert_eq!(made.env, [("TERM".to_owned(), "dumb".to_owned())]);
         assert_eq!(plan(&spec, Some("x")).unwrap_err().code, Code::WorkerRefused);
+    }
+
+    #[test]
+    fn a_shortage_of_the_machine_is_no_fault_of_the_program() {
+        for (errno, code, lasting) in [
+            (2, Code::CannotExecute, true),
+            (8, Code::CannotExecute, true),
+            (7, Code::CannotExecute, true),
+            (11, Code::NeverStarted, false),
+            (24, Code::NeverStarted, false),
+            (26, Code::NeverStarted, false),
+        ] {
+            let seen = Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) };
+            let report = not_executed(&seen);
+            assert_eq!((report.outcome, report.code, report.lasting), (Outcome::Void, Some(code), lasting), "{errno}");
+        }
     }
 
     #[test]

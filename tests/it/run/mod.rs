@@ -2,6 +2,7 @@
 //! kernel say of what is left. Each file below is one subject.
 
 mod adapter;
+mod beside;
 mod conversation;
 mod ends;
 mod limits;

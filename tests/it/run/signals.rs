@@ -126,3 +126,21 @@ fn several_runners_share_the_queue_and_say_how_it_went() {
     attempts.dedup();
     assert_eq!((ran.lines().count(), attempts.len()), (18, 18));
 }
+
+#[test]
+fn a_keeper_that_was_stopped_itself_is_not_waited_for_without_end() {
+    let shop = Shop::new();
+    let job = shop.script(&["--grace", "10ms"], "echo $PPID > keeper; kill -STOP $PPID; echo $$ > pid; exec sleep 300");
+    let run = shop.start(&[], "ares-run", &["--drain", "--grace", "10ms"]);
+    shop.pid("pid");
+    run.send(Signal::TERM);
+    let ran = run.end();
+    assert_eq!(ran.status, 10, "{}", ran.err);
+    assert!(ran.err.contains("does not answer"), "{}", ran.err);
+    assert_eq!(shop.state(&job), "running");
+    let keeper = rustix::process::Pid::from_raw(shop.pid("keeper")).unwrap();
+    rustix::process::kill_process(keeper, Signal::CONT).unwrap();
+    eventually("the keeper carries out what it was asked", || shop.alive().is_empty().then_some(()));
+    shop.run("ares-reconcile", &[]);
+    assert_eq!(text(&shop.latest(&job)["code"]), "ARES_STOPPED_RUNNING");
+}

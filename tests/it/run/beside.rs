@@ -1,0 +1,86 @@
+//! A runner on a machine that is short of something, and beside others that tidy the same store: what is committed is
+//! never reported as a failure, and a shortage of the machine is no fault of a job.
+
+use crate::harness::{Lab, has, skipped};
+
+#[test]
+fn a_machine_without_room_for_another_process_fails_no_job() {
+    // Which limit bites where depends on the build; every one of these ends with the jobs done or still queued.
+    for limit in 6..22 {
+        let lab = Lab::new();
+        let ran = lab.sh(&format!(
+            "ares init -q >/dev/null; for i in 1 2 3; do ares submit -q -- true; done >/dev/null
+             (ulimit -n {limit}; ares run --drain -q) >/dev/null 2>err; echo $?
+             ares list --state failed --count; ares run --drain -q >/dev/null; ares list --state succeeded --count"
+        ));
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert_eq!(lines[1..], ["0", "3"], "{limit}: {} {}", ran.out, ran.err);
+        if lines[0] == "1" {
+            assert!(lab.sh("cat err").out.contains("ARES_NEVER_STARTED"), "{limit}");
+        }
+    }
+}
+
+#[test]
+fn beyond_the_limit_of_a_files_size_commands_fail_and_say_so() {
+    let lab = Lab::new();
+    let ran =
+        lab.sh("ares init -q >/dev/null; (ulimit -f 0; ares submit -- true 2>&1; echo $?) | cat; ares list --count
+         ares submit -q -- sh -c 'ulimit -f 1; trap \"\" TERM; exec head -c 4096 /dev/zero'; ares run -q; echo $?
+         ares show 1 --format '%(code)'");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].contains("ARES_STORE_") && lines.contains(&"5"), "{}", ran.out);
+    assert!(lines.contains(&"0"), "nothing was queued: {}", ran.out);
+    assert_eq!(lines.last(), Some(&"ARES_SIGNALLED"), "the worker has the signal's default again: {}", ran.out);
+}
+
+#[test]
+fn those_who_tidy_at_the_same_time_do_not_disturb_each_other() {
+    if !has("strace") {
+        return;
+    }
+    let lab = Lab::new();
+    let ran = lab.sh(
+        "ares init -q >/dev/null; for i in 1 2 3; do ares submit -q -- true; done >/dev/null
+         strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=100000 ares run --drain -q >/dev/null &
+         while kill -0 $! 2>/dev/null; do ares reconcile -q >/dev/null || echo bad; ares fsck --repair -q || echo bad; done
+         wait $!; echo $?; ares list --state succeeded --count",
+    );
+    if ran.err.contains("strace:") {
+        return skipped("strace may not trace here");
+    }
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("0\n3\n", ""));
+}
+
+#[test]
+fn a_decision_that_is_committed_is_done_though_its_files_stay() {
+    if !has("strace") {
+        return;
+    }
+    let lab = Lab::new();
+    let ran = lab.sh(
+        "ares init -q >/dev/null; ares submit -q --timeout 50ms --grace 10ms -- sleep 9; ares run -q >/dev/null 2>&1
+         strace -f -qq -o /dev/null -e trace=unlinkat,rmdir -e inject=unlinkat,rmdir:error=EIO \
+             ares reconcile 1 --decide ok --because seen -q >/dev/null; echo $?
+         ares list --format '%(state)'; ares fsck -q; echo $?; ares fsck --repair -q; echo $?",
+    );
+    if ran.err.contains("strace:") {
+        return skipped("strace may not trace here");
+    }
+    assert!(
+        ran.out.ends_with("0\nsucceeded\n1\n0\n") || ran.out.contains("\n0\nsucceeded\n"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    assert!(ran.out.ends_with("\n0\n"), "the leftover is removed later: {}", ran.out);
+}
+
+#[test]
+fn a_store_at_work_has_no_findings() {
+    let lab = Lab::new();
+    let ran = lab.sh("ares init -q >/dev/null; for i in $(seq 40); do ares submit -q -- sleep 0.01; done >/dev/null
+         ares run --drain -j 4 -q >/dev/null &
+         while kill -0 $! 2>/dev/null; do ares fsck --full || echo bad; done; wait $!; echo $?");
+    assert_eq!(ran.out, "0\n", "{}", ran.err);
+}
