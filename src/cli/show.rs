@@ -3,7 +3,7 @@
 use super::output::escape;
 use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::digest::Digest;
-use crate::domain::id::{AttemptId, JobId};
+use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
 use crate::host::terminal;
@@ -82,8 +82,8 @@ const MORE: &[Field] = &[
 /// Stored output is escaped on a terminal and printed as it is elsewhere, or with --raw.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to show: 42, 42.1, a session id, or an object's digest
-    #[arg(value_name = "THING")]
+    /// What to show: 42, 42.1 or its handle, a session id, or an object's digest
+    #[arg(value_name = "THING", value_parser = thing)]
     pub thing: String,
 
     /// Print what the worker prints, until its attempt ends
@@ -100,6 +100,11 @@ pub struct Args {
     /// Escape nothing, also on a terminal
     #[arg(long, requires = "output")]
     pub raw: bool,
+}
+
+/// A script has the handle of what it claimed; what it names is the attempt.
+fn thing(text: &str) -> std::result::Result<String, std::convert::Infallible> {
+    Ok(text.parse::<Handle>().map_or_else(|_| text.to_owned(), |handle| handle.attempt.to_string()))
 }
 
 impl Run for Args {

@@ -152,9 +152,12 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     };
     let Some(keeper) = identity(keeper) else { return ambiguous("its keeper's identity does not read") };
     match process::life(&keeper) {
-        Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
+        // Its record is the last thing that it writes of an attempt; with that there is nothing to wait for.
+        Life::Alive if keeper::read_exit(folder)?.is_none() => {
+            return Ok(Ending::Alive("its owner is gone, its keeper goes on"));
+        }
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
-        Life::Dead => {}
+        Life::Alive | Life::Dead => {}
     }
     if keeper.boot != Identity::own()?.boot {
         return ambiguous("the machine was started anew while it ran");
