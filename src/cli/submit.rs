@@ -9,7 +9,7 @@ use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::config::Config;
 use crate::ops::Caller;
-use crate::ops::ask::{Ask, IfActive, takes_command};
+use crate::ops::ask::{Ask, IfActive, check_env, takes_command};
 use crate::ops::submit::{self, Submitted};
 use crate::store::{Request, Store};
 use std::ffi::OsString;
@@ -53,7 +53,8 @@ pub struct Args {
 
     /// Pass this environment variable on to the worker
     ///
-    /// The value is read when the job is dispatched and never stored. May be given several times.
+    /// The value is read when the job is dispatched and never stored. One that is not set then is noted with the
+    /// attempt. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 
@@ -207,6 +208,7 @@ impl Args {
                 .map(str::to_owned)
                 .ok_or_else(|| Error::new(Code::BadInput, "the directory's name is not UTF-8"))
         });
+        check_env(&self.env)?;
         Ok(Ask {
             worker: self.worker.clone(),
             model: self.model.clone(),

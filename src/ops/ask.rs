@@ -1,10 +1,10 @@
 //! What is asked for, from options or from a line of a batch, and how it is resolved against the configuration and this
 //! machine into what a job is frozen as.
 
-use super::Caller;
+use super::{Caller, record};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
-use crate::domain::spec::{Dependency, IfUncertain, Limits, OUTPUT_MAX, PROMPT_MAX, Spec, Then};
+use crate::domain::spec::{Dependency, IfUncertain, Limits, OUTPUT_MAX, PROMPT_MAX, Spec, Then, check_variable};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::host::config::{Config, WorkerEntry};
@@ -47,7 +47,7 @@ pub struct Ask {
     /// The working directory.
     pub dir: Option<String>,
     /// Names of variables to pass on.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::variables")]
     pub env: Vec<String>,
     /// Options of the adapter.
     pub option: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub struct Ask {
     /// Not to be claimed before this moment.
     pub not_before: Option<String>,
     /// Jobs to wait for.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::many")]
     pub after: Vec<i64>,
     /// What to do when one of them failed.
     pub after_failed: Option<Then>,
@@ -79,7 +79,7 @@ pub struct Ask {
     /// Its width, where the configuration has none.
     pub width: Option<i64>,
     /// Labels.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::many")]
     pub label: Vec<String>,
     /// How many tries it may have.
     pub max_tries: Option<i64>,
@@ -94,24 +94,6 @@ pub struct Ask {
     /// The job whose session is continued.
     #[serde(rename = "continue")]
     pub continues: Option<i64>,
-}
-
-/// In a batch, one value may stand for a list of one.
-fn one_or_many<'de, D, T>(from: D) -> std::result::Result<Vec<T>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either<T> {
-        Many(Vec<T>),
-        One(T),
-    }
-    match Either::deserialize(from)? {
-        Either::Many(many) => Ok(many),
-        Either::One(one) => Ok(vec![one]),
-    }
 }
 
 /// A request that was resolved: ready to be committed.
@@ -287,6 +269,14 @@ pub fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && !text.starts_with('-') && text.chars().all(clean)
 }
 
+/// Refuses what cannot be the name of a variable, without repeating it.
+pub fn check_env(names: &[String]) -> Result<()> {
+    names
+        .iter()
+        .try_for_each(|name| check_variable(name))
+        .map_err(|why| Error::new(Code::Usage, format!("--{why}")).hint("its value is read when the job is dispatched"))
+}
+
 /// Refuses words that cannot be names or arguments.
 fn check_words(ask: &Ask) -> Result<()> {
     let bad = |name: &str, rule: &str| {
@@ -299,7 +289,8 @@ fn check_words(ask: &Ask) -> Result<()> {
         return bad(name, "at most 128 letters, digits and ._:/@+-, not beginning with -");
     }
     let loose = |name: &&String| name.is_empty() || name.len() > 200 || name.chars().any(char::is_control);
-    if let Some(name) = ask.env.iter().chain(&ask.key).find(loose) {
+    check_env(&ask.env)?;
+    if let Some(name) = ask.key.iter().find(loose) {
         return bad(name, "1 to 200 bytes without control characters");
     }
     if ask.argv.iter().flatten().any(|arg| arg.contains('\0')) {
