@@ -615,7 +615,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__log)
-            opts="-z -q -h -V --since --until --verb --limit --subject --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --since --until --verb --limit --all --subject --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -209,7 +209,7 @@ complete -c ares -n "__fish_ares_using_subcommand list" -l store -d 'Use the sto
 complete -c ares -n "__fish_ares_using_subcommand list" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l format -d 'Print each record in this format' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l count -d 'Print only how many there are'
-complete -c ares -n "__fish_ares_using_subcommand list" -l all -d 'Print all, however many there are'
+complete -c ares -n "__fish_ares_using_subcommand list" -l all -d 'Print all, however many there are, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand list" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand list" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand list" -s q -l quiet -d 'Print no notes and no plain no'
@@ -233,11 +233,12 @@ complete -c ares -n "__fish_ares_using_subcommand show" -s V -l version -d 'Prin
 complete -c ares -n "__fish_ares_using_subcommand log" -l since -d 'Only operations at this moment or later' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l until -d 'Only operations before this moment' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l verb -d 'Only operations of this command, such as submit' -r
-complete -c ares -n "__fish_ares_using_subcommand log" -l limit -d 'Print at most this many' -r
+complete -c ares -n "__fish_ares_using_subcommand log" -l limit -d 'Print the latest so many' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l subject -d 'Only operations on this thing, such as 42 or 42.1' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand log" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l format -d 'Print each record in this format' -r
+complete -c ares -n "__fish_ares_using_subcommand log" -l all -d 'Print all, however many there are, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand log" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand log" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand log" -s q -l quiet -d 'Print no notes and no plain no'

@@ -6,13 +6,13 @@ use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::State;
 use crate::domain::spec::Dependency;
-use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
 use crate::host::growing::Growing;
 use crate::host::process::Load;
 use crate::host::{clock, dir, keeper, process};
 use crate::store::{
-    Attempt, Filter, Finding, JobRow, ListBy, Operation, Receipt, Resolution, SessionRow, Spent, Stop, Store, View,
+    Attempt, Filter, Finding, JobRow, ListBy, Operation, Operations, Receipt, Resolution, SessionRow, Spent, Stop,
+    Store, View,
 };
 use crate::worker::{Reader, Said};
 use std::time::Duration;
@@ -121,6 +121,9 @@ pub struct Listed {
     pub prompt: Option<String>,
 }
 
+/// How many records are read at once.
+const PAGE: i64 = 256;
+
 /// How much of a prompt a list shows, in characters.
 const PROMPT_SHOWN: usize = 60;
 
@@ -148,14 +151,28 @@ fn beginning(view: &View<'_>, digest: &Digest) -> Result<String> {
     Ok(if cut.len() < text.trim().len() { cut + "…" } else { cut })
 }
 
-/// The jobs that the filter lets through, in this order.
-pub fn list(store: &Store, filter: &Filter, by: ListBy) -> Result<Vec<Listed>> {
-    store.read(|view| view.list(filter, by)?.into_iter().map(|job| listed(view, job)).collect())
+/// Hands on the jobs that the filter lets through, in this order, page by page, so that a list of any length takes little
+/// memory and nothing of the store is held while it is written. `told` says whether anyone still reads.
+pub fn list(store: &Store, filter: &Filter, by: ListBy, told: &mut dyn FnMut(&[Listed]) -> Result<bool>) -> Result<()> {
+    let (mut filter, mut left) = (filter.clone(), filter.limit.unwrap_or(i64::MAX));
+    while left > 0 {
+        let limit = left.min(PAGE);
+        filter.limit = Some(limit);
+        let page: Vec<Listed> =
+            store.read(|view| view.list(&filter, by)?.into_iter().map(|job| listed(view, job)).collect())?;
+        let Some(last) = page.last().map(|listed| listed.job.facts.id) else { break };
+        let full = i64::try_from(page.len()).is_ok_and(|count| count == limit);
+        if !told(&page)? || !full {
+            break;
+        }
+        (filter.after, left) = (Some(last), left - limit);
+    }
+    Ok(())
 }
 
-/// How many jobs the filter lets through.
-pub fn count(store: &Store, filter: &Filter) -> Result<i64> {
-    store.read(|view| view.count(filter))
+/// How many jobs a list in this order has.
+pub fn count(store: &Store, filter: &Filter, by: ListBy) -> Result<i64> {
+    store.read(|view| view.count(filter, by))
 }
 
 /// Jobs by number, as a list has them.
@@ -168,15 +185,32 @@ pub fn active(store: &Store, label: &str) -> Result<Vec<JobId>> {
     store.read(|view| view.active(label))
 }
 
-/// The log of operations, newest first.
+/// Hands on the log of operations, or the latest so many of it, oldest first and page by page. `told` says whether anyone
+/// still reads.
 pub fn log(
     store: &Store,
-    verb: Option<&str>,
-    subject: Option<&str>,
-    between: (Option<Time>, Option<Time>),
-    limit: i64,
-) -> Result<Vec<Operation>> {
-    store.read(|view| view.operations(verb, subject, between, limit))
+    which: &Operations,
+    latest: Option<i64>,
+    told: &mut dyn FnMut(Vec<Operation>) -> Result<bool>,
+) -> Result<()> {
+    let mut after = match latest {
+        Some(count) => store.read(|view| view.before_latest(which, count))?,
+        None => 0,
+    };
+    loop {
+        let page = store.read(|view| view.operations(which, after, PAGE))?;
+        let full = i64::try_from(page.len()).is_ok_and(|count| count == PAGE);
+        let Some(last) = page.last().map(|operation| operation.id) else { return Ok(()) };
+        if !told(page)? || !full {
+            return Ok(());
+        }
+        after = last;
+    }
+}
+
+/// How many operations there are.
+pub fn count_log(store: &Store, which: &Operations) -> Result<i64> {
+    store.read(|view| view.count_operations(which))
 }
 
 /// What the worker of a running attempt takes; its number is in the keeper's mark.

@@ -26,7 +26,7 @@ pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
 pub use open::{create, upgrade};
-pub use operations::{Done, Operation, Request};
+pub use operations::{Done, Operation, Operations, Request};
 pub use place::find;
 pub use queue::Wanted;
 pub use sessions::{SessionRow, Spent};
