@@ -309,6 +309,7 @@ impl Run for Args {
         Code::InputTooLarge,
         Code::BadConfig,
         Code::UnknownWorker,
+        Code::UnknownProgram,
         Code::WorkerRefused,
         Code::KeyConflict,
         Code::Active,

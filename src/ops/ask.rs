@@ -240,7 +240,13 @@ impl<'a> Resolver<'a> {
         }
         let key = (named, dir.to_owned());
         if !self.programs.contains_key(&key) {
-            let found = program::named(&key.0, dir, self.caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
+            // Nothing has failed yet: a name that is no program's is a mistake of the caller.
+            let mistaken = |error: Error| match error.code {
+                Code::CannotExecute => Error::new(Code::UnknownProgram, error.message),
+                _ => error,
+            };
+            let path = self.caller.var("PATH").unwrap_or("/usr/bin:/bin");
+            let found = program::named(&key.0, dir, path).map_err(mistaken)?;
             self.programs.insert(key.clone(), found);
         }
         let args = entry.args.iter().cloned().chain(argv).collect();

@@ -31,7 +31,7 @@ fn a_bad_record_is_told_by_its_place_and_nothing_is_applied() {
         (b"{\"argv\":[]}", 2, "line 3: no command"),
         (b"{\"worker\":\"nobody\",\"prompt\":\"x\"}", 2, "line 3: no worker 'nobody'"),
         (b"{\"argv\":[\"true\"],\"after\":99}", 14, "line 3: no job 99"),
-        (b"{\"argv\":[\"no-such-program-here\"]}", 1, "line 3: cannot find the program"),
+        (b"{\"argv\":[\"no-such-program-here\"]}", 2, "ARES_UNKNOWN_PROGRAM: line 3: cannot find the program"),
         (b"{\"argv\":[\"true\"],\"max-tries\":0}", 2, "line 3: --max-tries"),
         (b"{\"argv\":[\"true\"],\"timeout\":\"soon\"}", 2, "line 3:"),
         (b"{\"argv\":[\"true\"],\"key\":\"k\"}", 3, "line 3: key 'k' belongs to job 1"),
@@ -75,6 +75,18 @@ fn options_beside_a_batch_are_its_defaults() {
     let records = b"{\"argv\":[\"true\"]}\0{\"argv\":[\"true\"],\"priority\":7,\"label\":\"own\"}\0";
     assert_eq!(batch(&stock, &["-z", "--priority", "3", "--label", "all"], records).0, 0);
     assert_eq!(stock.ok("ares-list", &["--format", "%(job) %(priority) %(labels)"]), "1 3 [\"all\"]\n2 7 [\"own\"]");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_mistake_in_the_call() {
+    let stock = Stock::new();
+    stock.fails("ares-submit", &["--", "no-such-program-here"], 2, "ARES_UNKNOWN_PROGRAM");
+    stock.fails("ares-submit", &["--", "./no-such-program-here"], 2, "ARES_UNKNOWN_PROGRAM");
+    assert_eq!(stock.value("SELECT count(*) FROM jobs"), "0");
+    // One that is there and is no program is known to be none only when it is tried.
+    stock.bash("echo words >text; ares-submit -- ./text", 0);
+    assert_eq!(stock.run("ares-run", &["--quiet"]).status, 1);
+    assert_eq!(stock.value("SELECT code FROM attempts"), "ARES_CANNOT_EXECUTE");
 }
 
 #[test]
