@@ -14,7 +14,7 @@ pub const JOB: &[Field] = &[
     ("tries", "integer: attempts that were dispatched and not void"),
     ("submitted", "time: when it was submitted"),
     ("ended", "time: when it ended"),
-    ("detail", "text: how its latest attempt ended, in words"),
+    ("detail", "text: how its latest attempt ended, or why it was cancelled before one, in words"),
     ("code", "text: the code of its end"),
     ("hold", "text: why it is not offered: dependency, checkpoint, pause or releases"),
     ("model", "text: the model asked for"),
@@ -43,6 +43,7 @@ pub fn listed(listed: &Listed) -> Row {
         what.push_str(prompt);
     }
     let how = attempt.map(|attempt| attempt.detail.clone()).filter(|detail| !detail.is_empty());
+    let how = listed.cancelled.clone().or(how);
     Row::new()
         .with("job", job.facts.id)
         .with("state", job.state.word())

@@ -226,6 +226,7 @@ fn job_row(shown: &JobShown) -> Row {
         labels: shown.labels.clone(),
         session: shown.session.clone(),
         attempt: shown.attempts.last().map(|shown| shown.attempt.clone()),
+        cancelled: shown.cancelled.clone(),
         prompt: None,
     };
     fields::listed(&listed)

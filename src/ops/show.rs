@@ -36,6 +36,8 @@ pub struct JobShown {
     pub session: Option<SessionRow>,
     /// What it came to.
     pub spent: Spent,
+    /// Why it was cancelled before it ran, in words.
+    pub cancelled: Option<String>,
     /// The order to stop it.
     pub stop: Option<Stop>,
     /// Its attempts, oldest first.
@@ -99,6 +101,7 @@ pub fn job(store: &Store, id: JobId) -> Result<JobShown> {
             after: view.dependencies(id)?,
             session: view.session(session)?,
             spent: view.spent_of_job(id, session)?,
+            cancelled: cancelled(view, &job)?,
             stop: view.stop_of(id)?,
             attempts: view.attempts(id)?.into_iter().map(shown).collect::<Result<_>>()?,
             job,
@@ -117,6 +120,8 @@ pub struct Listed {
     pub session: Option<SessionRow>,
     /// Its latest attempt.
     pub attempt: Option<Attempt>,
+    /// Why it was cancelled before it ran, in words.
+    pub cancelled: Option<String>,
     /// The beginning of what is handed over, for people.
     pub prompt: Option<String>,
 }
@@ -132,10 +137,29 @@ fn listed(view: &View<'_>, job: JobRow) -> Result<Listed> {
     Ok(Listed {
         labels: view.labels(job.facts.id)?,
         session: view.session(job.session)?,
+        cancelled: cancelled(view, &job)?,
         attempt: if latest.n > 0 { Some(view.attempt(latest)?) } else { None },
         prompt: job.spec.prompt.map(|digest| beginning(view, &digest)).transpose()?,
         job,
     })
+}
+
+/// Why a job was cancelled while it was queued, in words.
+fn cancelled(view: &View<'_>, job: &JobRow) -> Result<Option<String>> {
+    if job.state != State::Cancelled {
+        return Ok(None);
+    }
+    let Some(body) = view.why_cancelled(job.facts.id)? else { return Ok(None) };
+    let told: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    let words = match (told["because"].as_str(), told["on"].as_i64(), told["state"].as_str()) {
+        (Some("dependency"), Some(on), Some("cancelled")) => format!("job {on} was cancelled"),
+        (Some("dependency"), Some(on), Some("uncertain")) => format!("job {on} is uncertain"),
+        (Some("dependency"), Some(on), Some(state)) => format!("job {on} {state}"),
+        (Some("dependency"), _, _) => "a job that it waited for did not succeed".to_owned(),
+        (Some("stop"), _, _) => "stopped before it ran".to_owned(),
+        (because, _, _) => because.unwrap_or_default().to_owned(),
+    };
+    Ok(Some(words))
 }
 
 /// The first line of a prompt, cut. One that is damaged is no reason not to list its job; `ares-fsck` names it.

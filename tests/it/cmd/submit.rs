@@ -177,6 +177,24 @@ fn all_of_several_must_end_and_a_chain_runs_in_order() {
 }
 
 #[test]
+fn what_is_cancelled_with_another_says_with_which() {
+    let stock = Stock::new();
+    stock.submit(&[], &["false"]);
+    stock.submit(&["--after", "1"], &["true"]);
+    stock.submit(&["--after", "2"], &["true"]);
+    assert_eq!(stock.run("ares-run", &["--drain", "--quiet"]).status, 1);
+    stock.submit(&["--after", "1"], &["true"]);
+    stock.submit(&[], &["true"]);
+    stock.ok("ares-stop", &["5"]);
+    let details = stock.ok("ares-list", &["--state", "cancelled", "--format", "%(job) %(detail)"]);
+    assert_eq!(details, "2 job 1 failed\n3 job 2 was cancelled\n4 job 1 failed\n5 stopped before it ran");
+    assert!(stock.ok("ares-show", &["3", "--json"]).contains("\"detail\":\"job 2 was cancelled\""));
+    let log = stock.ok("ares-log", &["--format", "%(verb) %(subject) %(detail)"]);
+    assert!(log.contains("settle 1.1 cancelled what waited: 2, 3\n"), "{log}");
+    assert!(log.contains("submit 4 cancelled what waited: 4\n"), "{log}");
+}
+
+#[test]
 fn a_cascade_of_a_thousand_is_one_transaction() {
     let stock = Stock::new();
     let script =
@@ -185,6 +203,9 @@ fn a_cascade_of_a_thousand_is_one_transaction() {
     assert_eq!(stock.bash(script, 0), "1\n1 cancelled");
     assert_eq!(stock.value("SELECT count(*) FROM jobs WHERE state = 'cancelled'"), "1001");
     assert_eq!(stock.value("SELECT count(*) FROM events WHERE kind = 'job.cancelled'"), "1001");
+    let told = "cancelled what waited: 2, 3, 4, 5, 6, 7, 8, 9 and 992 more";
+    assert_eq!(stock.ok("ares-log", &["--verb", "stop", "--format", "%(detail)"]), told);
+    assert_eq!(stock.ok("ares-show", &["1001", "--format", "%(detail)"]), "job 1000 was cancelled");
     assert_eq!(stock.value("SELECT count(DISTINCT ended_at) FROM jobs"), "1");
 }
 
