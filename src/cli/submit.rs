@@ -1,7 +1,7 @@
 //! ares-submit: queue one job, or many. What is given here is resolved and frozen by the operation.
 
 use super::context::read;
-use super::{Answer, Context, Field, Row, Run, args};
+use super::{Answer, Context, Field, Row, Run, Value, args};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::spec::{IfUncertain, PROMPT_MAX, Then};
@@ -303,7 +303,10 @@ impl Run for Args {
     const NAME: &'static str = "ares-submit";
     const MUTATES: bool = true;
     const COLUMNS: &'static [&'static str] = &["job"];
-    const FIELDS: &'static [Field] = &[("job", "integer: the job")];
+    const FIELDS: &'static [Field] = &[
+        ("job", "integer: the job; null where nothing was queued"),
+        ("skipped", "integer: the job that has not ended, because of which nothing was queued"),
+    ];
     const ERRORS: &'static [Code] = &[
         Code::BadInput,
         Code::InputTooLarge,
@@ -342,10 +345,11 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
             vec![submit::submit(store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
         };
         let rows = submitted.iter().filter_map(|submitted| match submitted {
-            Submitted::Job(job) => Some(Row::new().with("job", *job)),
+            Submitted::Job(job) => Some(Row::new().with("job", *job).with("skipped", Value::Null)),
             Submitted::Skipped(active) => {
                 cx.note(&format!("ares-submit: not queued: job {active} has not ended"));
-                None
+                // Who asked for fields is told of it as a record; who did not is given numbers of jobs only.
+                cx.wants_fields().then(|| Row::new().with("job", Value::Null).with("skipped", *active))
             }
         });
         Ok(Answer::Id(rows.collect()))

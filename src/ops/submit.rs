@@ -36,8 +36,9 @@ pub fn submit(
     }
     let resolved = Resolver::new(caller, config, now).resolve(store, ask)?;
     store.operate(now, "submit", &request, |ledger| {
+        let skip = Skip::of(&resolved);
         let submitted = queue(ledger, caller, resolved)?;
-        Ok(done(&[submitted], submitted))
+        Ok(done(&[(submitted, skip)], submitted))
     })
 }
 
@@ -57,25 +58,65 @@ pub fn submit_many(
         let mut all = Vec::new();
         next(&mut |ask| {
             let resolved = resolver.resolve_with(&spool, ask)?;
-            all.push(queue(ledger, caller, resolved)?);
+            let skip = Skip::of(&resolved);
+            let submitted = queue(ledger, caller, resolved)?;
+            all.push((submitted, skip.filter(|_| matches!(submitted, Submitted::Skipped(_)))));
             Ok(())
         })?;
-        Ok(done(&all.clone(), all))
+        let answer = all.iter().map(|(submitted, _)| *submitted).collect();
+        Ok(done(&all, answer))
     })
 }
 
-fn done<T>(submitted: &[Submitted], answer: T) -> Done<T> {
-    let (mut jobs, mut skipped) =
-        (submitted.iter().filter_map(|s| if let Submitted::Job(job) = s { Some(job) } else { None }), 0);
-    let first = jobs.next().map_or_else(String::new, ToString::to_string);
-    let more = jobs.count();
-    submitted.iter().for_each(|s| skipped += usize::from(matches!(s, Submitted::Skipped(_))));
-    let mut done = Done::new(first, answer);
-    if let Some(Submitted::Skipped(active)) = submitted.iter().find(|s| matches!(s, Submitted::Skipped(_))) {
-        done.note = format!("skipped {skipped}: job {active} has not ended");
-    } else if more > 0 {
-        done.note = format!("and {more} more");
+/// How much of a command or a prompt the log shows, in characters.
+const SHOWN: usize = 60;
+
+/// What a skip is about, for the log: it has no job of its own that could be looked up.
+#[derive(Debug)]
+struct Skip {
+    label: String,
+    words: String,
+}
+
+impl Skip {
+    fn of(resolved: &Resolved) -> Option<Self> {
+        let (label, _) = resolved.if_active.as_ref()?;
+        let spec = &resolved.spec;
+        let key = resolved.key.as_ref().map_or_else(String::new, |key| format!("key '{key}', "));
+        let words = if spec.adapter == Adapter::Command.name() {
+            std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ")
+        } else {
+            format!("a turn of {}", spec.worker)
+        };
+        let cut: String = words.chars().take(SHOWN).collect();
+        let words = if cut.len() < words.len() { cut + "…" } else { words };
+        Some(Self { label: label.clone(), words: format!("{key}{words}") })
     }
+}
+
+/// The line of the log on all of them; the first that was skipped stands for those.
+fn done<T>(submitted: &[(Submitted, Option<Skip>)], answer: T) -> Done<T> {
+    let jobs = || submitted.iter().filter_map(|(s, _)| if let Submitted::Job(job) = s { Some(job) } else { None });
+    let skips = submitted.len() - jobs().count();
+    let first = submitted.iter().find_map(|(s, skip)| match (s, skip) {
+        (Submitted::Skipped(active), Some(skip)) => Some((active, skip)),
+        _ => None,
+    });
+    let subject = match (jobs().next(), first) {
+        (Some(job), _) => job.to_string(),
+        (None, Some((_, skip))) => skip.label.clone(),
+        (None, None) => String::new(),
+    };
+    let mut notes = Vec::new();
+    if jobs().count() > 1 {
+        notes.push(format!("and {} more", jobs().count() - 1));
+    }
+    if let Some((active, skip)) = first {
+        let Skip { label, words } = skip;
+        notes.push(format!("skipped {skips}: job {active} has not ended (label '{label}', {words})"));
+    }
+    let mut done = Done::new(subject, answer);
+    done.note = notes.join("; ");
     done
 }
 

@@ -4,6 +4,31 @@ use crate::harness::{has, skipped};
 use crate::stock::{Stock, bash};
 
 #[test]
+fn a_skip_says_what_was_skipped_and_why() {
+    let stock = Stock::new();
+    let twice = ["--label", "x", "--key", "k\u{1b}[m", "--if-active", "night", "skip", "--json", "--", "echo", "a b"];
+    stock.submit(&["--label", "night"], &["true"]);
+    stock.fails("ares-submit", &twice, 2, "is not a name");
+    let twice = twice.map(|word| if word.starts_with("k\u{1b}") { "daily" } else { word });
+    let skipped = stock.run("ares-submit", &twice);
+    assert_eq!((skipped.status, skipped.out.as_str()), (0, "{\"job\":null,\"skipped\":1}\n"), "{}", skipped.err);
+    let log = stock.ok("ares-log", &["--verb", "submit", "--format", "%(subject) %(detail)"]);
+    let said = log.lines().last().expect("a line");
+    let begin = "night skipped 1: job 1 has not ended (label 'night', key 'daily', /";
+    assert!(said.starts_with(begin) && said.ends_with("/echo a b)"), "{said}");
+    // Nothing is printed without fields, and the key is still free.
+    assert_eq!(stock.submit(&["--if-active", "night", "skip", "--key", "daily"], &["echo", "a b"]), "");
+    stock.ok("ares-run", &["--quiet"]);
+    let queued = stock.ok("ares-submit", &twice);
+    assert_eq!(queued, "{\"job\":2,\"skipped\":null}");
+    let batch = "for n in 1 2; do echo '{\"argv\":[\"true\"],\"if-active\":[\"night\",\"skip\"]}'; done;
+        echo '{\"argv\":[\"true\"]}'";
+    assert_eq!(stock.bash(&format!("({batch}) | ares-submit --stdin --quiet"), 0), "3");
+    let log = stock.ok("ares-log", &["--subject", "3", "--format", "%(detail)"]);
+    assert!(log.starts_with("skipped 2: job 2 has not ended (label 'night', /"), "{log}");
+}
+
+#[test]
 fn case_32_a_slot_is_a_key_and_fires_once_whoever_ticks() {
     let stock = Stock::new();
     let tick = "for i in 1 2 3 4 5 6 7 8; do ares-submit --key nightly-2031-05-01 -- true & done; wait";
