@@ -94,7 +94,7 @@ complete -c ares -n "__fish_ares_using_subcommand submit" -l if-uncertain -d 'Wh
 retry\t''
 fail\t''"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l key -d 'Submit at most once under this key' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l if-active -d 'What to do while a job with this label has not ended: skip, queue or fail' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l if-active -d 'What to do while a job with this label has not ended: skip, queue, latest or fail' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l continue -d 'Continue the session of this job' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"

@@ -157,8 +157,11 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 
-    /// What to do while a job with this label has not ended: skip, queue or fail
-    #[arg(long, num_args = 2, value_names = ["LABEL", "skip|queue|fail"])]
+    /// What to do while a job with this label has not ended: skip, queue, latest or fail
+    ///
+    /// skip queues nothing, queue queues it to run after them, fail is an error. latest queues it and cancels those that
+    /// nobody has claimed yet; one that runs goes on, and the new one does not wait for it.
+    #[arg(long, num_args = 2, value_names = ["LABEL", "skip|queue|latest|fail"])]
     pub if_active: Vec<String>,
 
     /// Continue the session of this job
@@ -284,15 +287,11 @@ impl Args {
     /// The label to look at, and what to do.
     pub fn if_active(&self) -> Result<Option<(String, IfActive)>> {
         let [label, what] = self.if_active.as_slice() else { return Ok(None) };
-        let what = match what.as_str() {
-            "skip" => IfActive::Skip,
-            "queue" => IfActive::Queue,
-            "fail" => IfActive::Fail,
-            other => {
-                return Err(Error::new(Code::Usage, format!("'{other}' is not known to --if-active"))
-                    .hint("write --if-active LABEL skip, queue or fail"));
-            }
+        let unknown = || {
+            Error::new(Code::Usage, format!("'{what}' is not known to --if-active"))
+                .hint("write --if-active LABEL skip, queue, latest or fail")
         };
+        let what = IfActive::parse(what).ok_or_else(unknown)?;
         let label = args::name(label)
             .map_err(|hint| Error::new(Code::Usage, format!("'{label}' is not a label")).hint(hint))?;
         Ok(Some((label, what)))
@@ -360,7 +359,7 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
     let bad = |error: serde_json::Error| {
         let text = error.to_string();
-        let text = text.split(" at line ").next().unwrap_or_default();
+        let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
         Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
     };
     // A list would be read as the values in the order of their declaration, which is nobody's promise.

@@ -151,11 +151,13 @@ fn cancelled(view: &View<'_>, job: &JobRow) -> Result<Option<String>> {
     }
     let Some(body) = view.why_cancelled(job.facts.id)? else { return Ok(None) };
     let told: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-    let words = match (told["because"].as_str(), told["on"].as_i64(), told["state"].as_str()) {
+    let other = told["on"].as_i64().or(told["by"].as_i64());
+    let words = match (told["because"].as_str(), other, told["state"].as_str()) {
         (Some("dependency"), Some(on), Some("cancelled")) => format!("job {on} was cancelled"),
         (Some("dependency"), Some(on), Some("uncertain")) => format!("job {on} is uncertain"),
         (Some("dependency"), Some(on), Some(state)) => format!("job {on} {state}"),
         (Some("dependency"), _, _) => "a job that it waited for did not succeed".to_owned(),
+        (Some("replaced"), Some(by), _) => format!("replaced by job {by}"),
         (Some("stop"), _, _) => "stopped before it ran".to_owned(),
         (because, _, _) => because.unwrap_or_default().to_owned(),
     };

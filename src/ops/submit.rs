@@ -134,6 +134,7 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
             format!("key '{key}' belongs to job {job}, which is another request"),
         ));
     }
+    let mut replaced = Vec::new();
     if let Some((label, then)) = &if_active {
         let active = ledger.active(label)?;
         match (active.first(), then) {
@@ -143,6 +144,7 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
                 return Err(Error::new(Code::Active, format!("job {job} with label '{label}' has not ended")));
             }
             (Some(_), IfActive::Queue) => wait_for(&mut spec, &active),
+            (Some(_), IfActive::Latest) => replaced = active,
         }
         // The label that guards is also the label that the next one looks for.
         if !spec.labels.contains(label) {
@@ -159,6 +161,9 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
     }
     let submitted_by = submitted_by(caller);
     let job = ledger.insert_job(&NewJob { spec: &spec, session, submitted_by: &submitted_by })?;
+    for old in replaced {
+        ledger.replace(old, job)?;
+    }
     if let Some(parent) = caller.attempt
         && let Ok(parent_attempt) = ledger.attempt(parent)
     {

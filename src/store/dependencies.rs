@@ -92,6 +92,15 @@ impl Ledger<'_> {
         Ok(true)
     }
 
+    /// Cancels a job that nobody has claimed, because a later one takes its place.
+    pub fn replace(&mut self, old: JobId, by: JobId) -> Result<()> {
+        let Now::Queued(queued) = self.job_now(old)? else { return Ok(()) };
+        self.cancelled.push(old);
+        let body = serde_json::json!({ "because": "replaced", "by": by }).to_string();
+        self.event(&old.to_string(), "job.cancelled", Some(old), &body)?;
+        self.apply(&queued.cancel())
+    }
+
     /// Lets those follow that wait for this job, and those that wait for them.
     pub(super) fn follow(&mut self, ended: JobId) -> Result<()> {
         let mut open = vec![ended];

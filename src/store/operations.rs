@@ -121,7 +121,7 @@ impl Ledger<'_> {
         let sql = "INSERT INTO operations (op_id, verb, subject, request, answer, by, note, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let request = explicit.map(|request| request.digest.bytes().as_slice());
-        let note = [done.note.clone(), waited(&std::mem::take(&mut self.cancelled))];
+        let note = [done.note.clone(), cancelled(&std::mem::take(&mut self.cancelled))];
         let note = note.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         let row = params![op_id, verb, done.subject, request, answer, self.by, note, self.now.0];
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("log the operation").map(drop)
@@ -132,13 +132,13 @@ impl Ledger<'_> {
 const NAMED: usize = 8;
 
 /// The jobs that were cancelled because of others, for the log.
-fn waited(jobs: &[JobId]) -> String {
+fn cancelled(jobs: &[JobId]) -> String {
     if jobs.is_empty() {
         return String::new();
     }
     let names: Vec<String> = jobs.iter().take(NAMED).map(ToString::to_string).collect();
     let more = if jobs.len() > NAMED { format!(" and {} more", jobs.len() - NAMED) } else { String::new() };
-    format!("cancelled what waited: {}{more}", names.join(", "))
+    format!("cancelled: {}{more}", names.join(", "))
 }
 
 impl Ledger<'_> {

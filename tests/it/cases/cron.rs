@@ -96,6 +96,26 @@ fn clock_moved_by_hand() {
 }
 
 #[test]
+fn case_35_the_latest_slot_takes_the_place_of_those_that_wait() {
+    let stock = Stock::new();
+    let slot = |n: &str| stock.submit(&["--if-active", "night", "latest"], &["echo", n]);
+    slot("1");
+    let running = stock.claim(&[]);
+    assert!(running.starts_with("1.1-"), "{running}");
+    slot("2");
+    stock.submit(&["--after", "2"], &["true"]);
+    stock.submit(&["--label", "other"], &["true"]);
+    assert_eq!(slot("3"), "5");
+    let states = stock.ok("ares-list", &["--format", "%(job) %(state) %(detail)"]);
+    let wanted = "1 running \n2 cancelled replaced by job 5\n3 cancelled job 2 was cancelled\n4 queued \n5 queued ";
+    assert_eq!(states, wanted.trim_end());
+    assert_eq!(stock.ok("ares-log", &["--subject", "5", "--format", "%(detail)"]), "cancelled: 2, 3");
+    // It does not wait for the one that runs.
+    assert!(stock.claim(&["--job", "5"]).starts_with("5.1-"));
+    stock.fails("ares-submit", &["--if-active", "night", "newest", "--", "true"], 2, "skip, queue, latest or fail");
+}
+
+#[test]
 fn case_35_a_catch_up_is_chosen_and_what_is_skipped_says_so() {
     let stock = Stock::new();
     // Ten slots were missed. skip: one of them; queue: all, one after the other, each by its key.
