@@ -1,6 +1,7 @@
 //! The fields that several commands print, with the names of the store's tables. It knows no command.
 
 use super::{Field, Row};
+use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Time;
 use crate::ops::show::Listed;
@@ -15,7 +16,7 @@ pub const JOB: &[Field] = &[
     ("submitted", "time: when it was submitted"),
     ("ended", "time: when it ended"),
     ("detail", "text: how its latest attempt ended, or why it was cancelled before one, in words"),
-    ("code", "text: the code of its end"),
+    ("code", "text: the code of its end; none of a job that succeeded or is queued again, whose attempts keep theirs"),
     ("hold", "text: why it is not offered: dependency, checkpoint, pause or releases"),
     ("model", "text: the model asked for"),
     ("priority", "integer: higher runs first"),
@@ -44,6 +45,9 @@ pub fn listed(listed: &Listed) -> Row {
     }
     let how = attempt.map(|attempt| attempt.detail.clone()).filter(|detail| !detail.is_empty());
     let how = listed.cancelled.clone().or(how);
+    // The code of an end that does not hold any more, after a decision or before a further try, is its attempt's only.
+    let over = matches!(job.state, State::Queued | State::Succeeded) || listed.cancelled.is_some();
+    let code = attempt.filter(|_| !over).and_then(|attempt| attempt.code.clone());
     Row::new()
         .with("job", job.facts.id)
         .with("state", job.state.word())
@@ -53,7 +57,7 @@ pub fn listed(listed: &Listed) -> Row {
         .with("submitted", job.submitted_at)
         .with("ended", job.ended_at)
         .with("detail", how.unwrap_or_default())
-        .with("code", attempt.and_then(|attempt| attempt.code.clone()))
+        .with("code", code)
         .with("hold", job.hold.word())
         .with("model", spec.model.clone())
         .with("priority", spec.priority)
