@@ -227,7 +227,7 @@ fn job_row(shown: &JobShown) -> Row {
         session: shown.session.clone(),
         attempt: shown.attempts.last().map(|shown| shown.attempt.clone()),
         cancelled: shown.cancelled.clone(),
-        prompt: None,
+        prompt: shown.prompt.clone(),
     };
     fields::listed(&listed)
         .with("adapter", spec.adapter.clone())

@@ -150,6 +150,11 @@ pub fn takes_command(config: &Config, worker: Option<&str>) -> bool {
     named.or_else(|| worker::builtin(name).map(|builtin| builtin.adapter)).is_none_or(|a| matches!(a, Adapter::Command))
 }
 
+/// Whether this job is a command, and not a turn of an agent.
+pub fn is_command(spec: &Spec) -> bool {
+    Adapter::parse(&spec.adapter).is_none_or(|adapter| matches!(adapter, Adapter::Command))
+}
+
 /// The digest of a request, so that a repetition can be told from another one. It covers what was asked for, not what
 /// it resolved to: the same line of a crontab is the same request after a change of the configuration.
 pub(super) fn request_digest(caller: &Caller, ask: &Ask) -> Digest {

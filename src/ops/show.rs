@@ -38,6 +38,8 @@ pub struct JobShown {
     pub spent: Spent,
     /// Why it was cancelled before it ran, in words.
     pub cancelled: Option<String>,
+    /// The beginning of what is handed over, for people.
+    pub prompt: Option<String>,
     /// The order to stop it.
     pub stop: Option<Stop>,
     /// Its attempts, oldest first.
@@ -102,6 +104,7 @@ pub fn job(store: &Store, id: JobId) -> Result<JobShown> {
             session: view.session(session)?,
             spent: view.spent_of_job(id, session)?,
             cancelled: cancelled(view, &job)?,
+            prompt: prompt_words(view, &job)?,
             stop: view.stop_of(id)?,
             attempts: view.attempts(id)?.into_iter().map(shown).collect::<Result<_>>()?,
             job,
@@ -132,16 +135,29 @@ const PAGE: i64 = 256;
 /// How much of a prompt a list shows, in characters.
 const PROMPT_SHOWN: usize = 60;
 
-fn listed(view: &View<'_>, job: JobRow) -> Result<Listed> {
-    let latest = AttemptId { job: job.facts.id, n: job.facts.attempt };
-    Ok(Listed {
-        labels: view.labels(job.facts.id)?,
-        session: view.session(job.session)?,
-        cancelled: cancelled(view, &job)?,
-        attempt: if latest.n > 0 { Some(view.attempt(latest)?) } else { None },
-        prompt: job.spec.prompt.map(|digest| beginning(view, &digest)).transpose()?,
-        job,
-    })
+/// How much of one is read for that: room for characters of four bytes, and for blank lines before them.
+const PROMPT_READ: usize = 1024;
+
+/// Jobs as a list has them; the beginnings of their prompts are read at once.
+fn listed(view: &View<'_>, jobs: Vec<JobRow>) -> Result<Vec<Listed>> {
+    let prompts: Vec<Digest> = jobs.iter().filter_map(|job| job.spec.prompt).collect();
+    let prompts = view.beginnings(&prompts, PROMPT_READ)?;
+    let one = |job: JobRow| {
+        let latest = AttemptId { job: job.facts.id, n: job.facts.attempt };
+        Ok(Listed {
+            labels: view.labels(job.facts.id)?,
+            session: view.session(job.session)?,
+            cancelled: cancelled(view, &job)?,
+            attempt: if latest.n > 0 { Some(view.attempt(latest)?) } else { None },
+            prompt: job
+                .spec
+                .prompt
+                .and_then(|digest| prompts.get(&digest))
+                .map(|(bytes, size)| first_words(bytes, *size)),
+            job,
+        })
+    };
+    jobs.into_iter().map(one).collect()
 }
 
 /// Why a job was cancelled while it was queued, in words.
@@ -164,17 +180,18 @@ fn cancelled(view: &View<'_>, job: &JobRow) -> Result<Option<String>> {
     Ok(Some(words))
 }
 
-/// The first line of a prompt, cut. One that is damaged is no reason not to list its job; `ares-fsck` names it.
-fn beginning(view: &View<'_>, digest: &Digest) -> Result<String> {
-    let bytes = match view.object(digest) {
-        Ok(bytes) => bytes,
-        Err(error) if error.code == Code::StoreDamaged => return Ok(String::new()),
-        Err(error) => return Err(error),
-    };
-    let text = String::from_utf8_lossy(&bytes);
+fn prompt_words(view: &View<'_>, job: &JobRow) -> Result<Option<String>> {
+    let Some(digest) = job.spec.prompt else { return Ok(None) };
+    Ok(view.beginnings(&[digest], PROMPT_READ)?.get(&digest).map(|(bytes, size)| first_words(bytes, *size)))
+}
+
+/// The first line of a prompt, cut; of one that is damaged too: `ares-fsck` is who tells that.
+fn first_words(bytes: &[u8], size: u64) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let line = text.trim_start().lines().next().unwrap_or_default();
     let cut: String = line.chars().take(PROMPT_SHOWN).collect();
-    Ok(if cut.len() < text.trim().len() { cut + "…" } else { cut })
+    let more = cut.len() < text.trim().len() || u64::try_from(bytes.len()).is_ok_and(|read| read < size);
+    if more { cut + "…" } else { cut }
 }
 
 /// Hands on the jobs that the filter lets through, in this order, page by page, so that a list of any length takes little
@@ -184,8 +201,7 @@ pub fn list(store: &Store, filter: &Filter, by: ListBy, told: &mut dyn FnMut(&[L
     while left > 0 {
         let limit = left.min(PAGE);
         filter.limit = Some(limit);
-        let page: Vec<Listed> =
-            store.read(|view| view.list(&filter, by)?.into_iter().map(|job| listed(view, job)).collect())?;
+        let page: Vec<Listed> = store.read(|view| listed(view, view.list(&filter, by)?))?;
         let Some(last) = page.last().map(|listed| listed.job.facts.id) else { break };
         let full = i64::try_from(page.len()).is_ok_and(|count| count == limit);
         if !told(&page)? || !full {
@@ -203,7 +219,7 @@ pub fn count(store: &Store, filter: &Filter, by: ListBy) -> Result<i64> {
 
 /// Jobs by number, as a list has them.
 pub fn these(store: &Store, jobs: &[JobId]) -> Result<Vec<Listed>> {
-    store.read(|view| jobs.iter().map(|job| listed(view, view.job(*job)?)).collect())
+    store.read(|view| listed(view, jobs.iter().map(|job| view.job(*job)).collect::<Result<_>>()?))
 }
 
 /// Jobs with this label that have not ended.

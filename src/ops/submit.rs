@@ -1,7 +1,7 @@
 //! Queueing jobs: what was asked for is resolved, frozen, and committed. One job or a whole batch is one transaction.
 
 use super::Caller;
-use super::ask::{Ask, IfActive, Resolved, Resolver, request_digest};
+use super::ask::{Ask, IfActive, Resolved, Resolver, is_command, request_digest};
 use crate::domain::id::JobId;
 use crate::domain::spec::{Dependency, Spec, Then};
 use crate::domain::time::Time;
@@ -83,7 +83,7 @@ impl Skip {
         let (label, _) = resolved.if_active.as_ref()?;
         let spec = &resolved.spec;
         let key = resolved.key.as_ref().map_or_else(String::new, |key| format!("key '{key}', "));
-        let words = if spec.adapter == Adapter::Command.name() {
+        let words = if is_command(spec) {
             std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ")
         } else {
             format!("a turn of {}", spec.worker)

@@ -40,6 +40,20 @@ fn a_pipe_is_given_all_in_every_order_and_form() {
 }
 
 #[test]
+fn an_agents_turn_is_told_by_its_worker_and_its_prompt() {
+    let stock = Stock::new();
+    let long = format!("Fix the failing\u{1b}[2J test\nand more {}", "x".repeat(40_000));
+    std::fs::write(stock.path().join("long"), long).expect("a prompt");
+    stock.ok("ares-submit", &["-w", "synthetic", "--", "say hello"]);
+    stock.ok("ares-submit", &["-w", "synthetic", "--file", "long"]);
+    stock.ok("ares-submit", &["--file", "long", "--", "/bin/cat", "-"]);
+    let wanted =
+        "synthetic: say hello\nsynthetic: Fix the failing\\x1b[2J test…\n/bin/cat - < Fix the failing\\x1b[2J test…";
+    assert_eq!(stock.ok("ares-list", &["--format", "%(command)"]), wanted);
+    assert_eq!(stock.ok("ares-show", &["1", "--format", "%(command)"]), "synthetic: say hello");
+}
+
+#[test]
 fn the_log_is_whole_in_a_pipe() {
     let stock = Stock::new();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
