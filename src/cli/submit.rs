@@ -66,16 +66,21 @@ pub struct Args {
 
     /// Stop an attempt after this long; default the worker's own
     ///
-    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m. What a stopped attempt did is not known: it ends
+    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m; a plain number is seconds. 0 is no time-out, also
+    /// where the worker has one of its own. What a stopped attempt did is not known: it ends
     /// uncertain. A command has no time-out by itself; those of agents are in ares-workers(7).
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout: Option<Span>,
 
     /// Stop an attempt that printed nothing for this long after its start; default the worker's own
+    ///
+    /// 0 is no time-out.
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_first: Option<Span>,
 
     /// Stop an attempt that prints nothing for this long; default the worker's own
+    ///
+    /// 0 is no time-out.
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_idle: Option<Span>,
 
