@@ -138,6 +138,18 @@ fn a_named_variable_without_a_value_is_noted() {
 }
 
 #[test]
+fn case_o5_what_a_worker_prints_is_kept_as_the_manual_says() {
+    let shop = Shop::new();
+    let options = ["--env", "GITHUB_TOKEN", "--", "/bin/sh", "-c", "echo $GITHUB_TOKEN"];
+    assert_eq!(shop.run("ares-submit", &options).status, 0);
+    assert_eq!(shop.run_with(&[("GITHUB_TOKEN", CANARY)], "ares-run", &[]).status, 0);
+    // Nothing is replaced in an output, so nobody is promised more.
+    assert_eq!(shop.output("1", "stdout"), format!("{CANARY}\n"));
+    let page = crate::harness::text("man/ares-workers.7");
+    assert!(page.contains("What a worker prints is stored as it is"), "{page}");
+}
+
+#[test]
 fn case_o5_what_is_stored_is_readable_by_its_owner_only() {
     use std::os::unix::fs::MetadataExt;
     fn check(path: &Path) {
