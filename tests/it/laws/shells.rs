@@ -108,3 +108,18 @@ fn the_manual_renders_without_a_warning() {
     }
     no_complaints(&complaints);
 }
+
+#[test]
+fn the_manual_has_no_mistake_that_a_linter_knows() {
+    if !has("mandoc") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut complaints = Vec::new();
+    for path in files(&["man"], &[".1", ".7"]) {
+        let output =
+            lab.command("mandoc").args(["-T", "lint", "-W", "warning"]).arg(&path).output().expect("it starts");
+        complaints.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned));
+    }
+    no_complaints(&complaints);
+}
