@@ -35,21 +35,6 @@ pub const JOB: &[Field] = &[
     ("due", "time: not offered before this"),
 ];
 
-/// What a job is, in one line: its command, or who is asked and the first words of what.
-fn what(listed: &Listed) -> String {
-    let spec = &listed.job.spec;
-    let prompt = listed.prompt.as_deref();
-    if !is_command(spec) {
-        return format!("{}: {}", spec.worker, prompt.unwrap_or_default());
-    }
-    let mut what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
-    if let Some(prompt) = prompt {
-        what.push_str(" < ");
-        what.push_str(prompt);
-    }
-    what
-}
-
 /// A job of a list as a record.
 pub fn listed(listed: &Listed) -> Row {
     let job = &listed.job;
@@ -83,6 +68,21 @@ pub fn listed(listed: &Listed) -> Row {
         .with("spec_digest", job.spec_digest.to_string())
         .with("command", what(listed))
         .with("due", some_time(job.due))
+}
+
+/// What a job is, in one line: its command, or who is asked and the first words of what.
+fn what(listed: &Listed) -> String {
+    let spec = &listed.job.spec;
+    let prompt = listed.prompt.as_deref();
+    if !is_command(spec) {
+        return format!("{}: {}", spec.worker, prompt.unwrap_or_default());
+    }
+    let mut what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
+    if let Some(prompt) = prompt {
+        what.push_str(" < ");
+        what.push_str(prompt);
+    }
+    what
 }
 
 /// The columns of a job that are shown without asking.
