@@ -615,7 +615,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__log)
-            opts="-z -q -h -V --since --until --verb --limit --subject --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --since --until --verb --limit --all --subject --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1114,4 +1114,20 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
     complete -F _ares -o nosort -o bashdefault -o default ares
 else
     complete -F _ares -o bashdefault -o default ares
+fi
+
+# ares-NAME is completed as ares NAME.
+_ares__each() {
+    local name="${COMP_WORDS[0]##*/ares-}" previous="$3"
+    name="${name#ares-}"
+    [[ $COMP_CWORD -gt 1 ]] || previous="$name"
+    COMP_WORDS=(ares "$name" "${COMP_WORDS[@]:1}")
+    COMP_CWORD=$((COMP_CWORD + 1))
+    _ares ares "$2" "$previous"
+}
+
+if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
+    complete -F _ares__each -o nosort -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup
+else
+    complete -F _ares__each -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup
 fi

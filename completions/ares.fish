@@ -94,7 +94,7 @@ complete -c ares -n "__fish_ares_using_subcommand submit" -l if-uncertain -d 'Wh
 retry\t''
 fail\t''"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l key -d 'Submit at most once under this key' -r
-complete -c ares -n "__fish_ares_using_subcommand submit" -l if-active -d 'What to do while a job with this label has not ended: skip, queue or fail' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l if-active -d 'What to do while a job with this label has not ended: skip, queue, latest or fail' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l continue -d 'Continue the session of this job' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l op-id -d 'Apply this at most once under this id' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
@@ -209,7 +209,7 @@ complete -c ares -n "__fish_ares_using_subcommand list" -l store -d 'Use the sto
 complete -c ares -n "__fish_ares_using_subcommand list" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l format -d 'Print each record in this format' -r
 complete -c ares -n "__fish_ares_using_subcommand list" -l count -d 'Print only how many there are'
-complete -c ares -n "__fish_ares_using_subcommand list" -l all -d 'Print all, however many there are'
+complete -c ares -n "__fish_ares_using_subcommand list" -l all -d 'Print all, however many there are, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand list" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand list" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand list" -s q -l quiet -d 'Print no notes and no plain no'
@@ -233,11 +233,12 @@ complete -c ares -n "__fish_ares_using_subcommand show" -s V -l version -d 'Prin
 complete -c ares -n "__fish_ares_using_subcommand log" -l since -d 'Only operations at this moment or later' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l until -d 'Only operations before this moment' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l verb -d 'Only operations of this command, such as submit' -r
-complete -c ares -n "__fish_ares_using_subcommand log" -l limit -d 'Print at most this many' -r
+complete -c ares -n "__fish_ares_using_subcommand log" -l limit -d 'Print the latest so many' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l subject -d 'Only operations on this thing, such as 42 or 42.1' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand log" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand log" -l format -d 'Print each record in this format' -r
+complete -c ares -n "__fish_ares_using_subcommand log" -l all -d 'Print all, however many there are, also on a terminal'
 complete -c ares -n "__fish_ares_using_subcommand log" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand log" -s z -l null -d 'End records with NUL and escape nothing'
 complete -c ares -n "__fish_ares_using_subcommand log" -s q -l quiet -d 'Print no notes and no plain no'
@@ -296,3 +297,19 @@ complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subc
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "fsck" -d 'Verify everything in a store'
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "backup" -d 'Copy a store while it is in use, or make a store of a copy'
 complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+
+# ares-NAME is completed as ares NAME.
+complete -c ares-demo -w 'ares demo'
+complete -c ares-init -w 'ares init'
+complete -c ares-submit -w 'ares submit'
+complete -c ares-run -w 'ares run'
+complete -c ares-wait -w 'ares wait'
+complete -c ares-stop -w 'ares stop'
+complete -c ares-claim -w 'ares claim'
+complete -c ares-settle -w 'ares settle'
+complete -c ares-list -w 'ares list'
+complete -c ares-show -w 'ares show'
+complete -c ares-log -w 'ares log'
+complete -c ares-reconcile -w 'ares reconcile'
+complete -c ares-fsck -w 'ares fsck'
+complete -c ares-backup -w 'ares backup'

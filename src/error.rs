@@ -155,6 +155,7 @@ codes! {
     InputTooLarge "ARES_INPUT_TOO_LARGE" Usage "The input is larger than the limit; nothing was applied." "";
     BadConfig "ARES_BAD_CONFIG" Usage "config.toml of the store is not valid." "mend the named line of config.toml";
     UnknownWorker "ARES_UNKNOWN_WORKER" Usage "No worker of this name is built in or configured." "add [worker.NAME] to config.toml";
+    UnknownProgram "ARES_UNKNOWN_PROGRAM" Usage "There is no such program; nothing was queued." "name it by its absolute path, or add its directory to PATH";
     WorkerRefused "ARES_WORKER_REFUSED" Usage "The adapter cannot give this worker what the job asks for." "";
 
     // Conflicts.

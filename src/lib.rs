@@ -94,7 +94,7 @@
 //! * `keeper-without-store` (`host/keep.rs`): the keeper opens no database.
 //! * `no-signal-to-strangers` (`host/process.rs`): a process is identified before it gets a signal.
 //! * `unknown-is-uncertain` (`domain/outcome.rs`): no time-out, signal or missing word makes an attempt a failure.
-//! * `secrets-by-name` (`worker/env.rs`): a secret reaches a worker only by name, and is stored nowhere.
+//! * `secrets-by-name` (`worker/env.rs`): a secret reaches a worker only by name, and is written nowhere by us.
 //! * `commit-then-print` (`cli/output/mod.rs`): what changed is committed before any of the answer is written.
 //!
 //! Locks are taken in one order: owner's lock file, `locks/write.lock`, `BEGIN IMMEDIATE`. The write lock gives fairness,

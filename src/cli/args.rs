@@ -19,7 +19,7 @@ pub struct Common {
 
     /// Wait at most this long for the store
     ///
-    /// After it the command ends with status 4 and has applied nothing. 0 does not wait.
+    /// After it the command ends with status 4 and has applied nothing. A plain number is seconds; 0 does not wait.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = span)]
     pub wait_lock: Span,
 

@@ -16,6 +16,9 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How many records a terminal is given without asking.
+const SCREENFUL: i64 = 100;
+
 /// The environment, read once. It is never printed: some of it is secret.
 pub struct Env(BTreeMap<OsString, OsString>);
 
@@ -126,6 +129,18 @@ impl Context {
     /// Whether records are printed for a terminal.
     pub fn on_terminal(&self) -> bool {
         std::io::stdout().is_terminal()
+    }
+
+    /// How many records to print at most: what was asked for, and without that all, except where a person reads them.
+    pub fn limit(&self, asked: Option<i64>, all: bool) -> Option<i64> {
+        asked.or_else(|| (!all && self.on_terminal()).then_some(SCREENFUL))
+    }
+
+    /// Says that the limit of a terminal has left something out.
+    pub fn note_more(&self, name: &str, which: &str, total: i64, what: &str) {
+        if total > SCREENFUL {
+            self.note(&format!("{name}: showing {which} {SCREENFUL} of {total} {what}; --all shows all"));
+        }
     }
 
     /// Whether fields were asked for, by --json or --format, of a command that by itself prints an id or nothing.

@@ -3,6 +3,7 @@
 use super::output::{escape, say};
 use super::print_text;
 use crate::error::{Code, Error};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -50,6 +51,11 @@ impl Voice {
 
     /// Prints help where it was asked for, and otherwise what is wrong with the command line.
     pub(super) fn usage(&self, error: &clap::Error, color: bool) -> ExitCode {
+        self.usage_of(error, color, false)
+    }
+
+    /// The same of a command that may take words after `--`.
+    pub(super) fn usage_of(&self, error: &clap::Error, color: bool, takes_words: bool) -> ExitCode {
         let text = error.render();
         if !error.use_stderr() {
             return print_text(self, &if color { text.ansi().to_string() } else { text.to_string() });
@@ -60,11 +66,25 @@ impl Voice {
         let body = |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
         let (tips, lines): (Vec<&str>, Vec<&str>) =
             text.lines().filter(body).map(str::trim).partition(|line| line.starts_with("tip: "));
-        let hint = match tips.first() {
-            Some(tip) => tip.trim_start_matches("tip: ").to_owned(),
-            None => format!("{} --help tells its options", self.name),
+        let hint = match (self.misplaced(error, takes_words), tips.first()) {
+            (Some(hint), _) => hint,
+            (None, Some(tip)) => tip.trim_start_matches("tip: ").to_owned(),
+            (None, None) => format!("{} --help tells its options", self.name),
         };
         self.error(&Error::new(Code::Usage, lines.join(" ")).hint(hint))
+    }
+
+    /// The hint for what was written in the wrong place, which clap takes for unknown.
+    fn misplaced(&self, error: &clap::Error, takes_words: bool) -> Option<String> {
+        if error.kind() != ErrorKind::UnknownArgument {
+            return None;
+        }
+        let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+        match (self.name, word.starts_with('-')) {
+            ("ares", true) => Some("options come after the command's name, as in ares list --store DIR".to_owned()),
+            (name, false) if takes_words => Some(format!("its words come after --, as in {name} -- {word}")),
+            _ => None,
+        }
     }
 
     /// Makes a panic end with the status of this command's failures.

@@ -1,8 +1,10 @@
 //! The fields that several commands print, with the names of the store's tables. It knows no command.
 
 use super::{Field, Row};
+use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Time;
+use crate::ops::ask::is_command;
 use crate::ops::show::Listed;
 
 /// What is printed of a job.
@@ -14,8 +16,8 @@ pub const JOB: &[Field] = &[
     ("tries", "integer: attempts that were dispatched and not void"),
     ("submitted", "time: when it was submitted"),
     ("ended", "time: when it ended"),
-    ("detail", "text: how its latest attempt ended, in words"),
-    ("code", "text: the code of its end"),
+    ("detail", "text: how its latest attempt ended, or why it was cancelled before one, in words"),
+    ("code", "text: the code of its end; none of a job that succeeded or is queued again, whose attempts keep theirs"),
     ("hold", "text: why it is not offered: dependency, checkpoint, pause or releases"),
     ("model", "text: the model asked for"),
     ("priority", "integer: higher runs first"),
@@ -26,7 +28,10 @@ pub const JOB: &[Field] = &[
     ("max_tries", "integer: how many tries it may have"),
     ("session", "text: the id of the worker's session, once it is known"),
     ("spec_digest", "text: SHA-256 over everything that was frozen at submission"),
-    ("command", "text: the program and its arguments, joined by spaces; after < the beginning of what it is handed"),
+    (
+        "command",
+        "text: the program and its arguments, joined by spaces, after < the beginning of what it is handed; of an agent's turn the worker and the beginning of its prompt",
+    ),
     ("due", "time: not offered before this"),
 ];
 
@@ -36,13 +41,11 @@ pub fn listed(listed: &Listed) -> Row {
     let spec = &job.spec;
     let attempt = listed.attempt.as_ref().filter(|_| job.facts.attempt > 0);
     let some_time = |time: Time| (time.0 > 0).then_some(time);
-    // What it is, in one line: the command, or who is asked; and how it ended, where that says more.
-    let mut what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
-    if let Some(prompt) = &listed.prompt {
-        what.push_str(" < ");
-        what.push_str(prompt);
-    }
     let how = attempt.map(|attempt| attempt.detail.clone()).filter(|detail| !detail.is_empty());
+    let how = listed.cancelled.clone().or(how);
+    // The code of an end that does not hold any more, after a decision or before a further try, is its attempt's only.
+    let over = matches!(job.state, State::Queued | State::Succeeded) || listed.cancelled.is_some();
+    let code = attempt.filter(|_| !over).and_then(|attempt| attempt.code.clone());
     Row::new()
         .with("job", job.facts.id)
         .with("state", job.state.word())
@@ -52,7 +55,7 @@ pub fn listed(listed: &Listed) -> Row {
         .with("submitted", job.submitted_at)
         .with("ended", job.ended_at)
         .with("detail", how.unwrap_or_default())
-        .with("code", attempt.and_then(|attempt| attempt.code.clone()))
+        .with("code", code)
         .with("hold", job.hold.word())
         .with("model", spec.model.clone())
         .with("priority", spec.priority)
@@ -63,8 +66,23 @@ pub fn listed(listed: &Listed) -> Row {
         .with("max_tries", spec.max_tries)
         .with("session", listed.session.as_ref().and_then(|session| session.worker_session.clone()))
         .with("spec_digest", job.spec_digest.to_string())
-        .with("command", what)
+        .with("command", what(listed))
         .with("due", some_time(job.due))
+}
+
+/// What a job is, in one line: its command, or who is asked and the first words of what.
+fn what(listed: &Listed) -> String {
+    let spec = &listed.job.spec;
+    let prompt = listed.prompt.as_deref();
+    if !is_command(spec) {
+        return format!("{}: {}", spec.worker, prompt.unwrap_or_default());
+    }
+    let mut what = std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ");
+    if let Some(prompt) = prompt {
+        what.push_str(" < ");
+        what.push_str(prompt);
+    }
+    what
 }
 
 /// The columns of a job that are shown without asking.

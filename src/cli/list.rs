@@ -1,6 +1,6 @@
 //! ares-list: many jobs, filtered, sorted, formatted.
 
-use super::{Answer, Context, Field, Run, args, fields};
+use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::id::JobId;
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
@@ -20,7 +20,7 @@ pub const SORTS: &[(&str, ListBy)] = &[
 /// List jobs
 ///
 /// Filters of different kinds must all hold; of one kind, one is enough. Without a filter by state, jobs in every state
-/// are listed. At most --limit are printed; the next page begins after the last number that was printed.
+/// are listed. All are printed, except on a terminal: there the first 100, unless --all or --limit asks for more or less.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only jobs in this state
@@ -60,10 +60,12 @@ pub struct Args {
     pub count: bool,
 
     /// Print at most this many
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..))]
-    pub limit: i64,
+    ///
+    /// The next page begins --after the last job that was printed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    pub limit: Option<i64>,
 
-    /// Print all, however many there are
+    /// Print all, however many there are, also on a terminal
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
 
@@ -103,13 +105,19 @@ $ ares-list --count
             since: self.since.as_deref().map(|text| cx.since(text)).transpose()?,
             until: self.until.as_deref().map(|text| cx.since(text)).transpose()?,
             after: self.after,
-            limit: (!self.all).then_some(self.limit),
+            limit: cx.limit(self.limit, self.all),
         };
         let store = cx.store()?;
         if self.count {
-            return Ok(Answer::id("count", show::count(store, &filter)?));
+            return Ok(Answer::id("count", show::count(store, &filter, self.sort)?));
         }
-        let rows = show::list(store, &filter, self.sort)?;
-        Ok(Answer::rows(Self::COLUMNS, rows.iter().map(fields::listed).collect()))
+        show::list(store, &filter, self.sort, &mut |page| {
+            let rows: Vec<Row> = page.iter().map(fields::listed).collect();
+            Ok(cx.out().page(Self::COLUMNS, &rows))
+        })?;
+        if self.limit.is_none() && filter.limit.is_some() {
+            cx.note_more(Self::NAME, "the first", show::count(store, &filter, self.sort)?, "jobs");
+        }
+        Ok(Answer::Nothing)
     }
 }

@@ -3,11 +3,13 @@
 use super::{Answer, Context, Field, Row, Run};
 use crate::error::{Code, Result};
 use crate::ops::show;
+use crate::store::{Operation, Operations};
 
 /// Show who changed what, and when
 ///
 /// Every command that changed something is one operation, with the user, the process, the operation id and the answer
-/// that it gave. The latest --limit of those asked for are printed, the oldest first.
+/// that it gave. They are printed the oldest first: all of them, except on a terminal, where without --all or --limit the
+/// latest 100 are.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only operations at this moment or later
@@ -24,9 +26,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub verb: Option<String>,
 
-    /// Print at most this many
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..))]
-    pub limit: i64,
+    /// Print the latest so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    pub limit: Option<i64>,
+
+    /// Print all, however many there are, also on a terminal
+    #[arg(long, conflicts_with = "limit")]
+    pub all: bool,
 
     /// Only operations on this thing, such as 42 or 42.1
     #[arg(long, value_name = "THING")]
@@ -58,11 +64,14 @@ submit 1
     const NOTES: &'static str = include_str!("notes/log.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let since = self.since.as_deref().map(|text| cx.since(text)).transpose()?;
-        let until = self.until.as_deref().map(|text| cx.since(text)).transpose()?;
+        let which = Operations {
+            since: self.since.as_deref().map(|text| cx.since(text)).transpose()?,
+            until: self.until.as_deref().map(|text| cx.since(text)).transpose()?,
+            verb: self.verb,
+            subject: self.subject,
+        };
         let store = cx.store()?;
-        let latest = show::log(store, self.verb.as_deref(), self.subject.as_deref(), (since, until), self.limit)?;
-        let row = |operation: crate::store::Operation| {
+        let row = |operation: Operation| {
             let (user, pid) = operation.by.split_once(':').unwrap_or((&operation.by, ""));
             Row::new()
                 .with("operation", operation.id)
@@ -74,6 +83,14 @@ submit 1
                 .with("op_id", operation.op_id)
                 .with("pid", pid.parse::<i64>().ok())
         };
-        Ok(Answer::rows(Self::COLUMNS, latest.into_iter().rev().map(row).collect()))
+        let latest = cx.limit(self.limit, self.all);
+        show::log(store, &which, latest, &mut |page| {
+            let rows: Vec<Row> = page.into_iter().map(row).collect();
+            Ok(cx.out().page(Self::COLUMNS, &rows))
+        })?;
+        if self.limit.is_none() && latest.is_some() {
+            cx.note_more(Self::NAME, "the latest", show::count_log(store, &which)?, "operations");
+        }
+        Ok(Answer::Nothing)
     }
 }

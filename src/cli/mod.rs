@@ -193,7 +193,10 @@ fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
     voice.guard();
     let matches = match usage::<C>().try_get_matches_from(std::iter::once(C::NAME.into()).chain(given)) {
         Ok(matches) => matches,
-        Err(error) => return voice.usage(&error, env.color(&std::io::stdout())),
+        Err(error) => {
+            let takes_words = usage::<C>().get_arguments().any(clap::Arg::is_last_set);
+            return voice.usage_of(&error, env.color(&std::io::stdout()), takes_words);
+        }
     };
     let prepared = context::log(&env).and_then(|()| prepare::<C>(env, &matches));
     let (command, mut cx) = match prepared {

@@ -9,7 +9,7 @@ use crate::domain::outcome::clean;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
 use crate::ops::evidence::{self, Packet};
-use crate::ops::reconcile::{self, Became, Found, Order};
+use crate::ops::reconcile::{self, Became, Found, Order, Pass};
 use crate::ops::show;
 use crate::store::Attempt;
 
@@ -71,7 +71,7 @@ impl Run for Args {
     const COLUMNS: &'static [&'static str] = &["attempt", "found", "done", "state", "detail"];
     const FIELDS: &'static [Field] = &[
         ("attempt", "text: the attempt, JOB.N"),
-        ("found", "text: alive, orphaned, never-started, ended, unknown or uncertain"),
+        ("found", "text: alive, orphaned, never-started, ended, unknown or uncertain; none of a job that was at rest"),
         ("done", "text: nothing, released, settled, uncertain or decided"),
         ("state", "the state of the job after it"),
         ("detail", "text: one line on the evidence"),
@@ -108,9 +108,7 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         let Some(job) = self.job else { return self.pass(cx) };
         let store = cx.store()?;
         let caller = cx.caller(store)?;
-        if !self.dry_run {
-            reconcile::pass(store, false)?;
-        }
+        let pass = if self.dry_run { None } else { Some(reconcile::pass(store, false)?) };
         if self.stop_survivors {
             let id = show::job(store, job)?.job.facts;
             let left = evidence::stop_survivors(store, AttemptId { job, n: id.attempt })?;
@@ -125,7 +123,7 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
                 reconcile::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
             }
             None if self.adopt => reconcile::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
-            None => return packet(cx, &evidence::gather(store, &caller, job)?),
+            None => return packet(cx, &evidence::gather(store, &caller, job)?, pass.as_ref()),
         };
         let row = Row::new()
             .with("attempt", decided.attempt)
@@ -162,10 +160,17 @@ impl Args {
 }
 
 /// The evidence of one attempt.
-fn packet(cx: &mut Context, packet: &Packet) -> Result<Answer> {
+fn packet(cx: &mut Context, packet: &Packet, pass: Option<&Pass>) -> Result<Answer> {
     let proposal = packet.proposal.as_ref();
+    let found = pass.and_then(|pass| pass.found.iter().find(|found| found.attempt == packet.attempt));
+    let (found, done) = match found.map(|found| became(&found.became)) {
+        Some((found, done, _)) => (Some(found), done),
+        None => ((packet.state == State::Uncertain).then_some("uncertain"), "nothing"),
+    };
     let row = Row::new()
         .with("attempt", packet.attempt)
+        .with("found", found)
+        .with("done", done)
         .with("job", packet.attempt.job)
         .with("state", packet.state.word())
         .with("proposal", proposal.map(|proposal| proposal.decision.word()))
@@ -181,14 +186,19 @@ fn packet(cx: &mut Context, packet: &Packet) -> Result<Answer> {
     Ok(Answer::Nothing)
 }
 
-fn row(found: &Found) -> Row {
-    let (what, done, state) = match found.became {
+/// What an attempt was found to be, what was done, and the state that its job has by it.
+fn became(became: &Became) -> (&'static str, &'static str, Option<State>) {
+    match *became {
         Became::Alive => ("alive", "nothing", None),
         Became::Orphaned => ("orphaned", "nothing", None),
         Became::Released(state) => ("never-started", "released", Some(state)),
         Became::Settled(State::Uncertain) => ("unknown", "uncertain", Some(State::Uncertain)),
         Became::Settled(state) => ("ended", "settled", Some(state)),
-    };
+    }
+}
+
+fn row(found: &Found) -> Row {
+    let (what, done, state) = became(&found.became);
     Row::new()
         .with("attempt", found.attempt)
         .with("found", what)

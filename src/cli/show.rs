@@ -231,7 +231,8 @@ fn job_row(shown: &JobShown) -> Row {
         labels: shown.labels.clone(),
         session: shown.session.clone(),
         attempt: shown.attempts.last().map(|shown| shown.attempt.clone()),
-        prompt: None,
+        cancelled: shown.cancelled.clone(),
+        prompt: shown.prompt.clone(),
     };
     fields::listed(&listed)
         .with("adapter", spec.adapter.clone())

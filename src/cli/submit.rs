@@ -1,7 +1,7 @@
 //! ares-submit: queue one job, or many. What is given here is resolved and frozen by the operation.
 
 use super::context::read;
-use super::{Answer, Context, Field, Row, Run, args};
+use super::{Answer, Context, Field, Row, Run, Value, args};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::spec::{IfUncertain, PROMPT_MAX, Then};
@@ -9,7 +9,7 @@ use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::config::Config;
 use crate::ops::Caller;
-use crate::ops::ask::{Ask, IfActive, takes_command};
+use crate::ops::ask::{Ask, IfActive, check_env, takes_command};
 use crate::ops::submit::{self, Submitted};
 use crate::store::{Request, Store};
 use std::ffi::OsString;
@@ -53,7 +53,8 @@ pub struct Args {
 
     /// Pass this environment variable on to the worker
     ///
-    /// The value is read when the job is dispatched and never stored. May be given several times.
+    /// The value is read when the job is dispatched, and is stored only if the worker prints it: output is kept as it is.
+    /// A name that has no value then is noted with the attempt. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 
@@ -65,16 +66,21 @@ pub struct Args {
 
     /// Stop an attempt after this long; default the worker's own
     ///
-    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m. What a stopped attempt did is not known: it ends
+    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m; a plain number is seconds. 0 is no time-out, also
+    /// where the worker has one of its own. What a stopped attempt did is not known: it ends
     /// uncertain. A command has no time-out by itself; those of agents are in ares-workers(7).
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout: Option<Span>,
 
     /// Stop an attempt that printed nothing for this long after its start; default the worker's own
+    ///
+    /// 0 is no time-out.
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_first: Option<Span>,
 
     /// Stop an attempt that prints nothing for this long; default the worker's own
+    ///
+    /// 0 is no time-out.
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout_idle: Option<Span>,
 
@@ -156,8 +162,11 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 
-    /// What to do while a job with this label has not ended: skip, queue or fail
-    #[arg(long, num_args = 2, value_names = ["LABEL", "skip|queue|fail"])]
+    /// What to do while a job with this label has not ended: skip, queue, latest or fail
+    ///
+    /// skip queues nothing, queue queues it to run after them, fail is an error. latest queues it and cancels those that
+    /// nobody has claimed yet; one that runs goes on, and the new one does not wait for it.
+    #[arg(long, num_args = 2, value_names = ["LABEL", "skip|queue|latest|fail"])]
     pub if_active: Vec<String>,
 
     /// Continue the session of this job
@@ -207,6 +216,7 @@ impl Args {
                 .map(str::to_owned)
                 .ok_or_else(|| Error::new(Code::BadInput, "the directory's name is not UTF-8"))
         });
+        check_env(&self.env)?;
         Ok(Ask {
             worker: self.worker.clone(),
             model: self.model.clone(),
@@ -282,15 +292,11 @@ impl Args {
     /// The label to look at, and what to do.
     pub fn if_active(&self) -> Result<Option<(String, IfActive)>> {
         let [label, what] = self.if_active.as_slice() else { return Ok(None) };
-        let what = match what.as_str() {
-            "skip" => IfActive::Skip,
-            "queue" => IfActive::Queue,
-            "fail" => IfActive::Fail,
-            other => {
-                return Err(Error::new(Code::Usage, format!("'{other}' is not known to --if-active"))
-                    .hint("write --if-active LABEL skip, queue or fail"));
-            }
+        let unknown = || {
+            Error::new(Code::Usage, format!("'{what}' is not known to --if-active"))
+                .hint("write --if-active LABEL skip, queue, latest or fail")
         };
+        let what = IfActive::parse(what).ok_or_else(unknown)?;
         let label = args::name(label)
             .map_err(|hint| Error::new(Code::Usage, format!("'{label}' is not a label")).hint(hint))?;
         Ok(Some((label, what)))
@@ -301,12 +307,16 @@ impl Run for Args {
     const NAME: &'static str = "ares-submit";
     const MUTATES: bool = true;
     const COLUMNS: &'static [&'static str] = &["job"];
-    const FIELDS: &'static [Field] = &[("job", "integer: the job")];
+    const FIELDS: &'static [Field] = &[
+        ("job", "integer: the job; null where nothing was queued"),
+        ("skipped", "integer: the job that has not ended, because of which nothing was queued"),
+    ];
     const ERRORS: &'static [Code] = &[
         Code::BadInput,
         Code::InputTooLarge,
         Code::BadConfig,
         Code::UnknownWorker,
+        Code::UnknownProgram,
         Code::WorkerRefused,
         Code::KeyConflict,
         Code::Active,
@@ -339,10 +349,11 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
             vec![submit::submit(store, cx.now(), &caller, &config, cx.op_id().map(str::to_owned), ask)?]
         };
         let rows = submitted.iter().filter_map(|submitted| match submitted {
-            Submitted::Job(job) => Some(Row::new().with("job", *job)),
+            Submitted::Job(job) => Some(Row::new().with("job", *job).with("skipped", Value::Null)),
             Submitted::Skipped(active) => {
                 cx.note(&format!("ares-submit: not queued: job {active} has not ended"));
-                None
+                // Who asked for fields is told of it as a record; who did not is given numbers of jobs only.
+                cx.wants_fields().then(|| Row::new().with("job", Value::Null).with("skipped", *active))
             }
         });
         Ok(Answer::Id(rows.collect()))
@@ -353,7 +364,7 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 fn read_record(base: &Ask, record: &[u8]) -> Result<Ask> {
     let bad = |error: serde_json::Error| {
         let text = error.to_string();
-        let text = text.split(" at line ").next().unwrap_or_default();
+        let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
         Error::new(Code::BadInput, format!("column {}: {text}", error.column()))
     };
     // A list would be read as the values in the order of their declaration, which is nobody's promise.

@@ -21,7 +21,8 @@ pub struct Args {
 
     /// Wait at most this long; default for ever
     ///
-    /// The jobs go on.
+    /// A length of time is written 500ms, 90s, 30m, 2h, 7d or 1h30m; a plain number is seconds. 0 looks once and does not
+    /// wait. The jobs go on.
     #[arg(long, value_name = "DURATION", value_parser = args::span)]
     pub timeout: Option<Span>,
 

@@ -13,6 +13,17 @@ pub const PROMPT_MAX: usize = 1 << 20;
 /// The default bound of each output stream of an attempt.
 pub const OUTPUT_MAX: i64 = 64 << 20;
 
+/// Refuses what cannot name an environment variable. What was given instead may be a secret, so nobody repeats it.
+pub fn check_variable(name: &str) -> Result<(), &'static str> {
+    match name {
+        name if name.contains('=') => Err("env takes the name of a variable, not its value"),
+        name if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) => {
+            Err("env takes the name of a variable: 1 to 200 bytes without control characters")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What happens with an attempt that ends uncertain, decided beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,6 +3,7 @@
 
 use super::dir;
 use crate::domain::digest::Digest;
+use crate::domain::spec::check_variable;
 use crate::error::{Code, Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -73,6 +74,10 @@ impl Config {
         let text = std::str::from_utf8(&bytes).map_err(|error| bad(error.to_string()))?;
         let mut config: Self = toml::from_str(text).map_err(|error| bad(place_of(text, &error)))?;
         config.digest = Some(Digest::of_content(&bytes));
+        for (name, entry) in &config.worker {
+            let checked = entry.env.iter().try_for_each(|variable| check_variable(variable));
+            checked.map_err(|why| bad(format!("worker '{name}': {why}")))?;
+        }
         if let Some((name, _)) =
             config.worker.iter().find(|(_, w)| w.home.as_ref().is_some_and(|h| !h.starts_with('/')))
         {
@@ -123,6 +128,11 @@ mod tests {
         let error = load("[worker.c]\nadaptor = \"codex\"\n").unwrap_err();
         assert!(error.message.contains("line 2, column 1") && error.message.contains("adaptor"), "{error}");
         assert!(load("[worker.c]\nhome = \"x\"\n").unwrap_err().message.contains("absolute"));
+        let error = load("[worker.c]\nenv = [\"KEY=canary\"]\n").unwrap_err();
+        assert!(
+            error.message.contains("worker 'c': env takes the name") && !error.message.contains("canary"),
+            "{error}"
+        );
         assert!(load("[group.g]\nwidth = 0\n").unwrap_err().message.contains("width 0"));
         assert!(load("[worker.c]\nprogram = \"a\"\nprogram = \"b\"\n").is_err());
     }

@@ -1,10 +1,10 @@
 //! What is asked for, from options or from a line of a batch, and how it is resolved against the configuration and this
 //! machine into what a job is frozen as.
 
-use super::Caller;
+use super::{Caller, record};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
-use crate::domain::spec::{Dependency, IfUncertain, Limits, OUTPUT_MAX, PROMPT_MAX, Spec, Then};
+use crate::domain::spec::{Dependency, IfUncertain, Limits, OUTPUT_MAX, PROMPT_MAX, Spec, Then, check_variable};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::host::config::{Config, WorkerEntry};
@@ -25,8 +25,21 @@ pub enum IfActive {
     Skip,
     /// Queue it to run after them.
     Queue,
+    /// Queue it in the place of those that have not begun.
+    Latest,
     /// Refuse.
     Fail,
+}
+
+impl IfActive {
+    /// Every choice with its word.
+    pub const WORDS: &'static [(&'static str, Self)] =
+        &[("skip", Self::Skip), ("queue", Self::Queue), ("latest", Self::Latest), ("fail", Self::Fail)];
+
+    /// The choice of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, choice)| *choice)
+    }
 }
 
 /// One job as it is asked for, from options or from a line of a batch; what is left out is defaulted.
@@ -34,8 +47,10 @@ pub enum IfActive {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Ask {
     /// The worker; `command` where it is left out.
+    #[serde(deserialize_with = "record::name")]
     pub worker: Option<String>,
     /// A command's program and arguments.
+    #[serde(deserialize_with = "record::argv")]
     pub argv: Option<Vec<String>>,
     /// What is handed over on standard input.
     pub prompt: Option<String>,
@@ -47,26 +62,32 @@ pub struct Ask {
     /// The working directory.
     pub dir: Option<String>,
     /// Names of variables to pass on.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::variables")]
     pub env: Vec<String>,
     /// Options of the adapter.
     pub option: BTreeMap<String, String>,
     /// Time-outs, as `30m`.
+    #[serde(deserialize_with = "record::span")]
     pub timeout: Option<String>,
     /// Until the first output.
+    #[serde(deserialize_with = "record::span")]
     pub timeout_first: Option<String>,
     /// Between two outputs.
+    #[serde(deserialize_with = "record::span")]
     pub timeout_idle: Option<String>,
     /// Between asking the worker to end and ending it.
+    #[serde(deserialize_with = "record::span")]
     pub grace: Option<String>,
     /// Bytes of each output stream.
+    #[serde(deserialize_with = "record::positive")]
     pub output_max: Option<i64>,
     /// Higher runs first.
     pub priority: i64,
     /// Not to be claimed before this moment.
+    #[serde(deserialize_with = "record::when")]
     pub not_before: Option<String>,
     /// Jobs to wait for.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::jobs")]
     pub after: Vec<i64>,
     /// What to do when one of them failed.
     pub after_failed: Option<Then>,
@@ -75,43 +96,31 @@ pub struct Ask {
     /// What to do while one of them is uncertain.
     pub after_uncertain: Option<Then>,
     /// The concurrency group.
+    #[serde(deserialize_with = "record::name")]
     pub group: Option<String>,
     /// Its width, where the configuration has none.
+    #[serde(deserialize_with = "record::count")]
     pub width: Option<i64>,
     /// Labels.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "record::names")]
     pub label: Vec<String>,
     /// How many tries it may have.
+    #[serde(deserialize_with = "record::count")]
     pub max_tries: Option<i64>,
     /// The wait before the second try.
+    #[serde(deserialize_with = "record::span")]
     pub retry_delay: Option<String>,
     /// What happens when an attempt ends uncertain.
     pub if_uncertain: Option<IfUncertain>,
     /// The key that makes the submission idempotent.
+    #[serde(deserialize_with = "record::key")]
     pub key: Option<String>,
     /// A label and what to do when a job with it has not ended.
+    #[serde(deserialize_with = "record::active")]
     pub if_active: Option<(String, IfActive)>,
     /// The job whose session is continued.
-    #[serde(rename = "continue")]
+    #[serde(rename = "continue", deserialize_with = "record::positive")]
     pub continues: Option<i64>,
-}
-
-/// In a batch, one value may stand for a list of one.
-fn one_or_many<'de, D, T>(from: D) -> std::result::Result<Vec<T>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either<T> {
-        Many(Vec<T>),
-        One(T),
-    }
-    match Either::deserialize(from)? {
-        Either::Many(many) => Ok(many),
-        Either::One(one) => Ok(vec![one]),
-    }
 }
 
 /// A request that was resolved: ready to be committed.
@@ -139,6 +148,11 @@ pub fn takes_command(config: &Config, worker: Option<&str>) -> bool {
     let name = worker.unwrap_or("command");
     let named = config.worker.get(name).and_then(|entry| entry.adapter.as_deref()).and_then(Adapter::parse);
     named.or_else(|| worker::builtin(name).map(|builtin| builtin.adapter)).is_none_or(|a| matches!(a, Adapter::Command))
+}
+
+/// Whether this job is a command, and not a turn of an agent.
+pub fn is_command(spec: &Spec) -> bool {
+    Adapter::parse(&spec.adapter).is_none_or(|adapter| matches!(adapter, Adapter::Command))
 }
 
 /// The digest of a request, so that a repetition can be told from another one. It covers what was asked for, not what
@@ -258,7 +272,13 @@ impl<'a> Resolver<'a> {
         }
         let key = (named, dir.to_owned());
         if !self.programs.contains_key(&key) {
-            let found = program::named(&key.0, dir, self.caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
+            // Nothing has failed yet: a name that is no program's is a mistake of the caller.
+            let mistaken = |error: Error| match error.code {
+                Code::CannotExecute => Error::new(Code::UnknownProgram, error.message),
+                _ => error,
+            };
+            let path = self.caller.var("PATH").unwrap_or("/usr/bin:/bin");
+            let found = program::named(&key.0, dir, path).map_err(mistaken)?;
             self.programs.insert(key.clone(), found);
         }
         let args = entry.args.iter().cloned().chain(argv).collect();
@@ -287,32 +307,56 @@ pub fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && !text.starts_with('-') && text.chars().all(clean)
 }
 
-/// Refuses words that cannot be names or arguments.
+/// Refuses what cannot be the name of a variable, without repeating it.
+pub fn check_env(names: &[String]) -> Result<()> {
+    names
+        .iter()
+        .try_for_each(|name| check_variable(name))
+        .map_err(|why| Error::new(Code::Usage, format!("--{why}")).hint("its value is read when the job is dispatched"))
+}
+
+/// Refuses what cannot be the name of a label, a group or a worker.
+pub(super) fn check_name(name: &str) -> std::result::Result<(), String> {
+    let rule = "at most 128 letters, digits and ._:/@+-, not beginning with -";
+    if is_name(name) { Ok(()) } else { Err(not_a_name(name, rule)) }
+}
+
+/// Refuses what cannot be a key.
+pub(super) fn check_key(key: &str) -> std::result::Result<(), String> {
+    let bad = key.is_empty() || key.len() > 200 || key.chars().any(char::is_control);
+    if bad { Err(not_a_name(key, "1 to 200 bytes without control characters")) } else { Ok(()) }
+}
+
+fn not_a_name(name: &str, rule: &str) -> String {
+    let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
+    format!("'{shown}' is not a name: {rule}")
+}
+
+/// What an argument must not contain.
+pub(super) const NUL: &str = "an argument contains a NUL byte";
+
+/// Refuses words that cannot be names or arguments. In a batch most are refused as they are read, with their column.
 fn check_words(ask: &Ask) -> Result<()> {
-    let bad = |name: &str, rule: &str| {
-        let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
-        Err(Error::new(Code::BadInput, format!("'{shown}' is not a name: {rule}")))
-    };
+    let bad = |why: String| Error::new(Code::BadInput, why);
     let active = ask.if_active.iter().map(|(label, _)| label);
-    let names = ask.label.iter().chain(&ask.group).chain(&ask.worker).chain(active);
-    if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
-        return bad(name, "at most 128 letters, digits and ._:/@+-, not beginning with -");
-    }
-    let loose = |name: &&String| name.is_empty() || name.len() > 200 || name.chars().any(char::is_control);
-    if let Some(name) = ask.env.iter().chain(&ask.key).find(loose) {
-        return bad(name, "1 to 200 bytes without control characters");
-    }
+    let mut names = ask.label.iter().chain(&ask.group).chain(&ask.worker).chain(active);
+    names.try_for_each(|name| check_name(name)).map_err(bad)?;
+    ask.key.iter().try_for_each(|key| check_key(key)).map_err(bad)?;
+    check_env(&ask.env)?;
     if ask.argv.iter().flatten().any(|arg| arg.contains('\0')) {
-        return Err(Error::new(Code::BadInput, "an argument contains a NUL byte"));
+        return Err(bad(NUL.to_owned()));
     }
     Ok(())
 }
 
+/// How many tries a job may have, and how wide a group may be.
+pub(super) const COUNT_MAX: i64 = 1_000_000;
+
 fn positive(what: &str, value: i64) -> Result<i64> {
-    if (1..=1_000_000).contains(&value) {
+    if (1..=COUNT_MAX).contains(&value) {
         Ok(value)
     } else {
-        Err(Error::new(Code::Usage, format!("{what} must be 1 to 1000000")))
+        Err(Error::new(Code::Usage, format!("{what} must be 1 to {COUNT_MAX}")))
     }
 }
 

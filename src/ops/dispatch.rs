@@ -55,7 +55,7 @@ pub enum Prepared {
 
 /// Lays out the files of a claimed attempt and plans its call. Nothing of the worker runs.
 pub fn prepare(
-    store: &Store,
+    store: &mut Store,
     caller: &Caller,
     job: &JobRow,
     attempt: AttemptId,
@@ -79,6 +79,7 @@ pub fn prepare(
     let home = store.read(|view| view.session(job.session))?.map(|session| session.credential_home);
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
     let env = environment(store, caller, job, attempt, &plan, home);
+    note_missing(store, job, attempt, &env)?;
     let limits = &job.spec.limits;
     let start = Start {
         attempt: attempt.to_string(),
@@ -128,6 +129,16 @@ fn environment(
     env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
     env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
     env.into_iter().collect()
+}
+
+/// Notes the variables that were named and have no value here: whoever wonders why the worker failed sees it there.
+fn note_missing(store: &mut Store, job: &JobRow, attempt: AttemptId, env: &[(String, String)]) -> Result<()> {
+    let missing: Vec<&String> = job.spec.env.iter().filter(|name| !env.iter().any(|(set, _)| set == *name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let body = serde_json::json!({ "env": missing }).to_string();
+    store.write(clock::now(), |ledger| ledger.finding("variables-not-set", &attempt.to_string(), &body, None))
 }
 
 /// Commits the dispatch. When the commit's answer is unknown, the store is asked once whether it was applied.

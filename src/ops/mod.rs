@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod fsck;
 pub mod init;
 pub mod reconcile;
+mod record;
 pub mod run;
 pub mod settle;
 pub mod show;

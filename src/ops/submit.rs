@@ -1,7 +1,7 @@
 //! Queueing jobs: what was asked for is resolved, frozen, and committed. One job or a whole batch is one transaction.
 
 use super::Caller;
-use super::ask::{Ask, IfActive, Resolved, Resolver, request_digest};
+use super::ask::{Ask, IfActive, Resolved, Resolver, is_command, request_digest};
 use crate::domain::id::JobId;
 use crate::domain::spec::{Dependency, Spec, Then};
 use crate::domain::time::Time;
@@ -36,8 +36,9 @@ pub fn submit(
     }
     let resolved = Resolver::new(caller, config, now).resolve(store, ask)?;
     store.operate(now, "submit", &request, |ledger| {
+        let skip = Skip::of(&resolved);
         let submitted = queue(ledger, caller, resolved)?;
-        Ok(done(&[submitted], submitted))
+        Ok(done(&[(submitted, skip)], submitted))
     })
 }
 
@@ -57,25 +58,65 @@ pub fn submit_many(
         let mut all = Vec::new();
         next(&mut |ask| {
             let resolved = resolver.resolve_with(&spool, ask)?;
-            all.push(queue(ledger, caller, resolved)?);
+            let skip = Skip::of(&resolved);
+            let submitted = queue(ledger, caller, resolved)?;
+            all.push((submitted, skip.filter(|_| matches!(submitted, Submitted::Skipped(_)))));
             Ok(())
         })?;
-        Ok(done(&all.clone(), all))
+        let answer = all.iter().map(|(submitted, _)| *submitted).collect();
+        Ok(done(&all, answer))
     })
 }
 
-fn done<T>(submitted: &[Submitted], answer: T) -> Done<T> {
-    let (mut jobs, mut skipped) =
-        (submitted.iter().filter_map(|s| if let Submitted::Job(job) = s { Some(job) } else { None }), 0);
-    let first = jobs.next().map_or_else(String::new, ToString::to_string);
-    let more = jobs.count();
-    submitted.iter().for_each(|s| skipped += usize::from(matches!(s, Submitted::Skipped(_))));
-    let mut done = Done::new(first, answer);
-    if let Some(Submitted::Skipped(active)) = submitted.iter().find(|s| matches!(s, Submitted::Skipped(_))) {
-        done.note = format!("skipped {skipped}: job {active} has not ended");
-    } else if more > 0 {
-        done.note = format!("and {more} more");
+/// How much of a command or a prompt the log shows, in characters.
+const SHOWN: usize = 60;
+
+/// What a skip is about, for the log: it has no job of its own that could be looked up.
+#[derive(Debug)]
+struct Skip {
+    label: String,
+    words: String,
+}
+
+impl Skip {
+    fn of(resolved: &Resolved) -> Option<Self> {
+        let (label, _) = resolved.if_active.as_ref()?;
+        let spec = &resolved.spec;
+        let key = resolved.key.as_ref().map_or_else(String::new, |key| format!("key '{key}', "));
+        let words = if is_command(spec) {
+            std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ")
+        } else {
+            format!("a turn of {}", spec.worker)
+        };
+        let cut: String = words.chars().take(SHOWN).collect();
+        let words = if cut.len() < words.len() { cut + "…" } else { words };
+        Some(Self { label: label.clone(), words: format!("{key}{words}") })
     }
+}
+
+/// The line of the log on all of them; the first that was skipped stands for those.
+fn done<T>(submitted: &[(Submitted, Option<Skip>)], answer: T) -> Done<T> {
+    let jobs = || submitted.iter().filter_map(|(s, _)| if let Submitted::Job(job) = s { Some(job) } else { None });
+    let skips = submitted.len() - jobs().count();
+    let first = submitted.iter().find_map(|(s, skip)| match (s, skip) {
+        (Submitted::Skipped(active), Some(skip)) => Some((active, skip)),
+        _ => None,
+    });
+    let subject = match (jobs().next(), first) {
+        (Some(job), _) => job.to_string(),
+        (None, Some((_, skip))) => skip.label.clone(),
+        (None, None) => String::new(),
+    };
+    let mut notes = Vec::new();
+    if jobs().count() > 1 {
+        notes.push(format!("and {} more", jobs().count() - 1));
+    }
+    if let Some((active, skip)) = first {
+        let Skip { label, words } = skip;
+        notes.push(format!("skipped {skips}: job {active} has not ended (label '{label}', {words})"));
+    }
+    let mut done = Done::new(subject, answer);
+    done.note = notes.join("; ");
     done
 }
 
@@ -93,6 +134,7 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
             format!("key '{key}' belongs to job {job}, which is another request"),
         ));
     }
+    let mut replaced = Vec::new();
     if let Some((label, then)) = &if_active {
         let active = ledger.active(label)?;
         match (active.first(), then) {
@@ -102,6 +144,7 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
                 return Err(Error::new(Code::Active, format!("job {job} with label '{label}' has not ended")));
             }
             (Some(_), IfActive::Queue) => wait_for(&mut spec, &active),
+            (Some(_), IfActive::Latest) => replaced = active,
         }
         // The label that guards is also the label that the next one looks for.
         if !spec.labels.contains(label) {
@@ -118,6 +161,9 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
     }
     let submitted_by = submitted_by(caller);
     let job = ledger.insert_job(&NewJob { spec: &spec, session, submitted_by: &submitted_by })?;
+    for old in replaced {
+        ledger.replace(old, job)?;
+    }
     if let Some(parent) = caller.attempt
         && let Ok(parent_attempt) = ledger.attempt(parent)
     {

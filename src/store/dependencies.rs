@@ -7,14 +7,15 @@ use crate::domain::job::{Now, State};
 use crate::domain::moves::Word as _;
 use crate::domain::spec::{Dependency, Then};
 use crate::error::Result;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 /// What a job's dependencies come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Wait,
     Run,
-    Cancel,
+    /// Because of this one, which is in this state.
+    Cancel(JobId, State),
 }
 
 impl View<'_> {
@@ -36,6 +37,13 @@ impl View<'_> {
         rows.and_then(Iterator::collect).sql("read dependencies")
     }
 
+    /// Why a job was cancelled before it ran, as it was told, as JSON.
+    pub fn why_cancelled(&self, job: JobId) -> Result<Option<String>> {
+        let sql = "SELECT body FROM events WHERE subject = ?1 AND kind = 'job.cancelled'";
+        let mut statement = self.connection.prepare_cached(sql).sql("read why")?;
+        statement.query_row([job.to_string()], |row| row.get(0)).optional().sql("read why")
+    }
+
     /// Whether the job may run, must not, or waits.
     pub(super) fn verdict(&self, job: JobId) -> Result<Verdict> {
         let mut verdict = Verdict::Run;
@@ -48,7 +56,7 @@ impl View<'_> {
                 State::Queued | State::Claimed | State::Running => Then::Hold,
             };
             match then {
-                Then::Cancel => return Ok(Verdict::Cancel),
+                Then::Cancel => return Ok(Verdict::Cancel(dependency.on, state)),
                 Then::Hold => verdict = Verdict::Wait,
                 Then::Run => {}
             }
@@ -74,6 +82,25 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// Cancels a job because of one that it waited for. What waits for it in turn is left to the caller.
+    pub(super) fn cancel_after(&mut self, job: JobId, on: JobId, state: State) -> Result<bool> {
+        let Now::Queued(queued) = self.job_now(job)? else { return Ok(false) };
+        self.write_move(&queued.cancel())?;
+        let body = serde_json::json!({ "because": "dependency", "on": on, "state": state.word() }).to_string();
+        self.event(&job.to_string(), "job.cancelled", Some(job), &body)?;
+        self.cancelled.push(job);
+        Ok(true)
+    }
+
+    /// Cancels a job that nobody has claimed, because a later one takes its place.
+    pub fn replace(&mut self, old: JobId, by: JobId) -> Result<()> {
+        let Now::Queued(queued) = self.job_now(old)? else { return Ok(()) };
+        self.cancelled.push(old);
+        let body = serde_json::json!({ "because": "replaced", "by": by }).to_string();
+        self.event(&old.to_string(), "job.cancelled", Some(old), &body)?;
+        self.apply(&queued.cancel())
+    }
+
     /// Lets those follow that wait for this job, and those that wait for them.
     pub(super) fn follow(&mut self, ended: JobId) -> Result<()> {
         let mut open = vec![ended];
@@ -96,10 +123,8 @@ impl Ledger<'_> {
                             .and_then(|mut s| s.execute([next.0]))
                             .sql("release a job")?;
                     }
-                    Verdict::Cancel => {
-                        if let Now::Queued(queued) = self.job_now(next)? {
-                            self.write_move(&queued.cancel())?;
-                            self.event(&next.to_string(), "job.cancelled", Some(next), "{\"because\":\"dependency\"}")?;
+                    Verdict::Cancel(on, state) => {
+                        if self.cancel_after(next, on, state)? {
                             open.push(next);
                         }
                     }

@@ -180,13 +180,7 @@ impl Ledger<'_> {
                 let sql = "UPDATE jobs SET hold = '' WHERE id = ?1 AND state = 'queued'";
                 self.connection.execute(sql, [job.0]).sql("release the job").map(drop)
             }
-            Verdict::Cancel => match self.job_now(job)? {
-                Now::Queued(queued) => {
-                    self.apply(&queued.cancel())?;
-                    self.event(&job.to_string(), "job.cancelled", Some(job), "{\"because\":\"dependency\"}")
-                }
-                Now::Claimed(_) | Now::Running(_) | Now::Uncertain(_) | Now::Ended(_) => Ok(()),
-            },
+            Verdict::Cancel(on, state) => self.cancel_after(job, on, state).map(drop),
         }
     }
 

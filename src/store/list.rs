@@ -87,6 +87,9 @@ impl Filter {
             };
             and(clause, after.0.into());
         }
+        if matches!(by, ListBy::Ended | ListBy::EndedDown) {
+            sql.push_str(" AND j.ended_at IS NOT NULL");
+        }
         (sql, values)
     }
 }
@@ -98,8 +101,8 @@ impl View<'_> {
         sql.push_str(match by {
             ListBy::Id => " ORDER BY j.id",
             ListBy::IdDown => " ORDER BY j.id DESC",
-            ListBy::Ended => " AND j.ended_at IS NOT NULL ORDER BY j.ended_at, j.id",
-            ListBy::EndedDown => " AND j.ended_at IS NOT NULL ORDER BY j.ended_at DESC, j.id DESC",
+            ListBy::Ended => " ORDER BY j.ended_at, j.id",
+            ListBy::EndedDown => " ORDER BY j.ended_at DESC, j.id DESC",
             ListBy::Priority => " ORDER BY -j.priority, j.id",
         });
         values.push(filter.limit.unwrap_or(-1).into());
@@ -108,9 +111,9 @@ impl View<'_> {
         statement.query_map(params_from_iter(values), job_row).and_then(Iterator::collect).sql("list jobs")
     }
 
-    /// How many jobs the filter lets through.
-    pub fn count(&self, filter: &Filter) -> Result<i64> {
-        let (sql, values) = filter.sql("count(*)", ListBy::Id);
+    /// How many jobs a list in this order has.
+    pub fn count(&self, filter: &Filter, by: ListBy) -> Result<i64> {
+        let (sql, values) = filter.sql("count(*)", by);
         let mut statement = self.connection.prepare_cached(&sql).sql("count jobs")?;
         statement.query_row(params_from_iter(values), |row| row.get(0)).sql("count jobs")
     }

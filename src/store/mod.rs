@@ -26,12 +26,13 @@ pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
 pub use open::{create, upgrade};
-pub use operations::{Done, Operation, Request};
+pub use operations::{Done, Operation, Operations, Request};
 pub use place::find;
 pub use queue::Wanted;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
 
+use crate::domain::id::JobId;
 use crate::domain::time::Time;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::fault;
@@ -87,6 +88,8 @@ pub struct Ledger<'a> {
     view: View<'a>,
     now: Time,
     by: &'a str,
+    /// Jobs that were cancelled because of others, for the operation that did it.
+    cancelled: Vec<JobId>,
 }
 
 impl<'a> std::ops::Deref for Ledger<'a> {
@@ -166,7 +169,7 @@ impl Store {
         let tx = Transaction::new(&mut self.connection, TransactionBehavior::Immediate).sql("begin the transaction")?;
         fault::point("store.began");
         let view = View { connection: &tx, root: &self.root };
-        let answer = body(&mut Ledger { view, now, by: &self.by })?;
+        let answer = body(&mut Ledger { view, now, by: &self.by, cancelled: Vec::new() })?;
         fault::point("store.before_commit");
         if fault::fails("store.commit") {
             return Err(Error::new(Code::CommitUnknown, "the commit failed: asked for by a test"));

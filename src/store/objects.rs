@@ -1,10 +1,12 @@
 //! Content by its digest: what is small in the database, what is large as a file that is synced before it is named.
 
+use super::jobs::erased::Json as _;
 use super::{Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::dir;
 use rusqlite::{OptionalExtension as _, params};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,12 @@ pub struct Object {
 fn file_of(root: &Path, digest: &Digest) -> PathBuf {
     let name = digest.to_string();
     root.join("objects").join(&name[..2]).join(&name[2..])
+}
+
+fn beginning_of(path: &Path, most: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(u64::try_from(most).unwrap_or(u64::MAX)).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Where content is prepared; it needs no database, so it works beside an open transaction.
@@ -135,6 +143,26 @@ impl View<'_> {
             return Ok(bytes);
         }
         Err(Error::new(Code::StoreDamaged, format!("object '{digest}' has changed")))
+    }
+
+    /// The beginnings of objects, at most so many bytes of each, with their sizes. They are for people to recognise and
+    /// are not verified; what cannot be read is left out.
+    pub fn beginnings(&self, digests: &[Digest], most: usize) -> Result<BTreeMap<Digest, (Vec<u8>, u64)>> {
+        let names: Vec<String> = digests.iter().map(ToString::to_string).collect();
+        let sql = "SELECT digest, size, substr(bytes, 1, ?2) FROM objects
+                   WHERE digest IN (SELECT unhex(value) FROM json_each(?1))";
+        let mut statement = self.connection.prepare_cached(sql).sql("read beginnings")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<Vec<u8>>>(2)?))
+        };
+        let rows = statement.query_map(params![names.json(), i64::try_from(most).unwrap_or(i64::MAX)], read);
+        let rows: Vec<_> = rows.and_then(Iterator::collect).sql("read beginnings")?;
+        let beginning = |(digest, size, bytes): (Vec<u8>, i64, Option<Vec<u8>>)| {
+            let digest = Digest::from_bytes(&digest)?;
+            let bytes = bytes.or_else(|| beginning_of(&file_of(self.root, &digest), most))?;
+            Some((digest, (bytes, u64::try_from(size).unwrap_or(0))))
+        };
+        Ok(rows.into_iter().filter_map(beginning).collect())
     }
 
     /// Makes a file of an object's content, to be handed to a worker.

@@ -37,6 +37,29 @@ pub struct Operation {
     pub at: Time,
 }
 
+/// Which operations to read.
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    /// Of this command.
+    pub verb: Option<String>,
+    /// On this thing.
+    pub subject: Option<String>,
+    /// At or after this.
+    pub since: Option<Time>,
+    /// Before this.
+    pub until: Option<Time>,
+}
+
+/// The condition on the first four parameters that an [`Operations`] stands for.
+const WHICH: &str = "(?1 IS NULL OR verb = ?1) AND (?2 IS NULL OR subject = ?2)
+                     AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4)";
+
+impl Operations {
+    fn between(&self) -> (Option<i64>, Option<i64>) {
+        (self.since.map(|time| time.0), self.until.map(|time| time.0))
+    }
+}
+
 /// What an operation did: its subject, a note, and the answer to give again when it is repeated.
 #[derive(Debug)]
 pub struct Done<T> {
@@ -98,9 +121,24 @@ impl Ledger<'_> {
         let sql = "INSERT INTO operations (op_id, verb, subject, request, answer, by, note, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let request = explicit.map(|request| request.digest.bytes().as_slice());
-        let row = params![op_id, verb, done.subject, request, answer, self.by, done.note, self.now.0];
+        let note = [done.note.clone(), cancelled(&std::mem::take(&mut self.cancelled))];
+        let note = note.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        let row = params![op_id, verb, done.subject, request, answer, self.by, note, self.now.0];
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("log the operation").map(drop)
     }
+}
+
+/// How many jobs one line of the log names.
+const NAMED: usize = 8;
+
+/// The jobs that were cancelled because of others, for the log.
+fn cancelled(jobs: &[JobId]) -> String {
+    if jobs.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = jobs.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if jobs.len() > NAMED { format!(" and {} more", jobs.len() - NAMED) } else { String::new() };
+    format!("cancelled: {}{more}", names.join(", "))
 }
 
 impl Ledger<'_> {
@@ -145,19 +183,14 @@ impl View<'_> {
         Ok(found.and_then(|(digest, job)| Some((Digest::from_bytes(&digest)?, job))))
     }
 
-    /// The log, newest first: of one verb, of one subject, between two moments.
-    pub fn operations(
-        &self,
-        verb: Option<&str>,
-        subject: Option<&str>,
-        between: (Option<Time>, Option<Time>),
-        limit: i64,
-    ) -> Result<Vec<Operation>> {
-        let sql = "SELECT id, op_id, verb, subject, by, note, at FROM operations
-                   WHERE (?1 IS NULL OR verb = ?1) AND (?2 IS NULL OR subject = ?2)
-                     AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) ORDER BY id DESC LIMIT ?5";
-        let mut statement = self.connection.prepare_cached(sql).sql("read the log")?;
-        let row = params![verb, subject, between.0.map(|t| t.0), between.1.map(|t| t.0), limit];
+    /// A page of the log, oldest first, after this operation.
+    pub fn operations(&self, which: &Operations, after: i64, limit: i64) -> Result<Vec<Operation>> {
+        let sql = format!(
+            "SELECT id, op_id, verb, subject, by, note, at FROM operations WHERE {WHICH} AND id > ?5 ORDER BY id LIMIT ?6"
+        );
+        let mut statement = self.connection.prepare_cached(&sql).sql("read the log")?;
+        let (since, until) = which.between();
+        let row = params![which.verb, which.subject, since, until, after, limit];
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Operation {
                 id: row.get(0)?,
@@ -170,5 +203,21 @@ impl View<'_> {
             })
         };
         statement.query_map(row, read).and_then(Iterator::collect).sql("read the log")
+    }
+    /// The operation before the latest so many; 0 where there are not more.
+    pub fn before_latest(&self, which: &Operations, count: i64) -> Result<i64> {
+        let sql = format!("SELECT id FROM operations WHERE {WHICH} ORDER BY id DESC LIMIT 1 OFFSET ?5");
+        let (since, until) = which.between();
+        let row = params![which.verb, which.subject, since, until, count];
+        let id = self.connection.query_row(&sql, row, |row| row.get(0)).optional().sql("read the log")?;
+        Ok(id.unwrap_or(0))
+    }
+
+    /// How many operations there are.
+    pub fn count_operations(&self, which: &Operations) -> Result<i64> {
+        let sql = format!("SELECT count(*) FROM operations WHERE {WHICH}");
+        let (since, until) = which.between();
+        let row = params![which.verb, which.subject, since, until];
+        self.connection.query_row(&sql, row, |row| row.get(0)).sql("count the log")
     }
 }

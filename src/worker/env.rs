@@ -1,7 +1,7 @@
 //! Which of the caller's environment variables a worker may see. It knows names only, never values.
 //!
 //! INVARIANT `secrets-by-name`: a variable that could hold a secret reaches a worker only if a job or the worker's entry
-//! names it, and its value is stored nowhere.
+//! names it, and we write its value nowhere. What a worker prints of it is kept like all that it prints.
 
 /// Variables that every worker may see. None of them holds a secret, and none makes a program load or run something
 /// else.

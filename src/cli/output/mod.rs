@@ -96,6 +96,12 @@ impl Printer {
         self.flush()
     }
 
+    /// Prints some of many records. Says whether anyone still reads.
+    pub fn page(&mut self, columns: &'static [&'static str], rows: &[Row]) -> bool {
+        self.rows(columns, rows);
+        self.flush()
+    }
+
     /// Prints stored bytes at once, as they are. Says whether anyone still reads.
     pub fn raw(&mut self, bytes: &[u8]) -> bool {
         self.write(bytes);

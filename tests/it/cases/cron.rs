@@ -4,6 +4,31 @@ use crate::harness::{has, skipped};
 use crate::stock::{Stock, bash};
 
 #[test]
+fn a_skip_says_what_was_skipped_and_why() {
+    let stock = Stock::new();
+    let twice = ["--label", "x", "--key", "k\u{1b}[m", "--if-active", "night", "skip", "--json", "--", "echo", "a b"];
+    stock.submit(&["--label", "night"], &["true"]);
+    stock.fails("ares-submit", &twice, 2, "is not a name");
+    let twice = twice.map(|word| if word.starts_with("k\u{1b}") { "daily" } else { word });
+    let skipped = stock.run("ares-submit", &twice);
+    assert_eq!((skipped.status, skipped.out.as_str()), (0, "{\"job\":null,\"skipped\":1}\n"), "{}", skipped.err);
+    let log = stock.ok("ares-log", &["--verb", "submit", "--format", "%(subject) %(detail)"]);
+    let said = log.lines().last().expect("a line");
+    let begin = "night skipped 1: job 1 has not ended (label 'night', key 'daily', /";
+    assert!(said.starts_with(begin) && said.ends_with("/echo a b)"), "{said}");
+    // Nothing is printed without fields, and the key is still free.
+    assert_eq!(stock.submit(&["--if-active", "night", "skip", "--key", "daily"], &["echo", "a b"]), "");
+    stock.ok("ares-run", &["--quiet"]);
+    let queued = stock.ok("ares-submit", &twice);
+    assert_eq!(queued, "{\"job\":2,\"skipped\":null}");
+    let batch = "for n in 1 2; do echo '{\"argv\":[\"true\"],\"if-active\":[\"night\",\"skip\"]}'; done;
+        echo '{\"argv\":[\"true\"]}'";
+    assert_eq!(stock.bash(&format!("({batch}) | ares-submit --stdin --quiet"), 0), "3");
+    let log = stock.ok("ares-log", &["--subject", "3", "--format", "%(detail)"]);
+    assert!(log.starts_with("skipped 2: job 2 has not ended (label 'night', /"), "{log}");
+}
+
+#[test]
 fn case_32_a_slot_is_a_key_and_fires_once_whoever_ticks() {
     let stock = Stock::new();
     let tick = "for i in 1 2 3 4 5 6 7 8; do ares-submit --key nightly-2031-05-01 -- true & done; wait";
@@ -68,6 +93,26 @@ fn clock_moved_by_hand() {
     stock.ok("ares-settle", &[&handle, "ok"]);
     assert_eq!(stock.state("1"), "succeeded");
     assert!(has("date"), "a machine has a clock");
+}
+
+#[test]
+fn case_35_the_latest_slot_takes_the_place_of_those_that_wait() {
+    let stock = Stock::new();
+    let slot = |n: &str| stock.submit(&["--if-active", "night", "latest"], &["echo", n]);
+    slot("1");
+    let running = stock.claim(&[]);
+    assert!(running.starts_with("1.1-"), "{running}");
+    slot("2");
+    stock.submit(&["--after", "2"], &["true"]);
+    stock.submit(&["--label", "other"], &["true"]);
+    assert_eq!(slot("3"), "5");
+    let states = stock.ok("ares-list", &["--format", "%(job) %(state) %(detail)"]);
+    let wanted = "1 running \n2 cancelled replaced by job 5\n3 cancelled job 2 was cancelled\n4 queued \n5 queued ";
+    assert_eq!(states, wanted.trim_end());
+    assert_eq!(stock.ok("ares-log", &["--subject", "5", "--format", "%(detail)"]), "cancelled: 2, 3");
+    // It does not wait for the one that runs.
+    assert!(stock.claim(&["--job", "5"]).starts_with("5.1-"));
+    stock.fails("ares-submit", &["--if-active", "night", "newest", "--", "true"], 2, "skip, queue, latest or fail");
 }
 
 #[test]

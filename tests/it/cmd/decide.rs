@@ -1,12 +1,28 @@
 //! Reconciling: it may be done twice, a dry run changes nothing, and each decision leads where it says, once.
 
 use crate::run::{Running, Shop, eventually, text};
+use crate::stock::Stock;
 
 /// A job that is uncertain.
 fn uncertain(shop: &Shop) -> String {
     let job = shop.script(&["--max-tries", "3"], "echo run >> runs; kill -9 $$");
     assert_eq!(shop.run("ares-run", &["--job", &job]).status, 10);
     job
+}
+
+#[test]
+fn a_code_that_was_decided_away_is_its_attempts_only() {
+    let stock = Stock::new();
+    for (decision, wanted) in [("ok", "succeeded "), ("retry", "queued "), ("error", "failed ARES_SIGNALLED")] {
+        let job = stock.submit(&["--max-tries", "2"], &["true"]);
+        let handle = stock.claim(&["--job", &job]);
+        stock.ok("ares-settle", &[&handle, "ambiguous", "--code", "ARES_SIGNALLED"]);
+        assert_eq!(stock.ok("ares-show", &[&job, "--format", "%(state) %(code)"]), "uncertain ARES_SIGNALLED");
+        stock.ok("ares-reconcile", &[&job, "--decide", decision, "--because", "so"]);
+        assert_eq!(stock.run("ares-show", &[&job, "--format", "%(state) %(code)"]).out, format!("{wanted}\n"));
+        let attempt = format!("{job}.1");
+        assert_eq!(stock.ok("ares-show", &[&attempt, "--format", "%(code)"]), "ARES_SIGNALLED");
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn a_turn_that_the_worker_saved_before_it_was_killed_is_adopted() {
     let lab = turn("killed-saved");
     let packet = packet(&lab);
     assert_eq!((packet["state"].as_str(), packet["proposal"].as_str()), (Some("uncertain"), Some("ok")), "{packet}");
+    assert_eq!((packet["found"].as_str(), packet["done"].as_str()), (Some("uncertain"), Some("nothing")), "{packet}");
     assert_eq!(packet["evidence"]["worker_store"]["turn"], "completed");
     assert_eq!(packet["evidence"]["seen"]["signal"], 9);
     let ran = lab.run("ares-reconcile", &["1", "--adopt"]);

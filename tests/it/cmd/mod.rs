@@ -7,6 +7,7 @@ mod evidence;
 mod front;
 mod fsck;
 mod hostile;
+mod list;
 mod settle;
 mod show;
 mod stop;

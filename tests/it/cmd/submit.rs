@@ -24,16 +24,24 @@ fn a_bad_record_is_told_by_its_place_and_nothing_is_applied() {
         (b"{\"argv\":[\"true\"],\"priority\":\"high\"}", 2, "line 3: column 34"),
         (b"{\"argv\":[\"true\"],\"argv\":[\"x\"]}", 2, "line 3: column 23: duplicate field"),
         (b"{\"argv\":[\"tr\xffue\"]}", 2, "line 3: column"),
-        (b"{\"argv\":[\"true\",\"a\\u0000b\"]}", 2, "line 3: an argument contains a NUL byte"),
+        (b"{\"argv\":[\"true\",\"a\\u0000b\"]}", 2, "line 3: column 28: an argument contains a NUL byte"),
         (b"{\"argv\":[\"tr\x01ue\"]}", 2, "line 3: column 13: control character"),
-        (b"{\"argv\":[\"true\"],\"label\":\"a\\u001b[31m\"}", 2, "line 3: 'a\\u{1b}[31m' is not a name"),
-        (b"{\"argv\":[\"true\"],\"label\":\"\"}", 2, "line 3: '' is not a name"),
+        (b"{\"argv\":[\"true\"],\"label\":\"a\\u001b[31m\"}", 2, "line 3: column 39: 'a\\u{1b}[31m' is not a name"),
+        (b"{\"argv\":[\"true\"],\"label\":\"\"}", 2, "line 3: column 28: '' is not a name"),
         (b"{\"argv\":[]}", 2, "line 3: no command"),
         (b"{\"worker\":\"nobody\",\"prompt\":\"x\"}", 2, "line 3: no worker 'nobody'"),
         (b"{\"argv\":[\"true\"],\"after\":99}", 14, "line 3: no job 99"),
-        (b"{\"argv\":[\"no-such-program-here\"]}", 1, "line 3: cannot find the program"),
-        (b"{\"argv\":[\"true\"],\"max-tries\":0}", 2, "line 3: --max-tries"),
-        (b"{\"argv\":[\"true\"],\"timeout\":\"soon\"}", 2, "line 3:"),
+        (b"{\"argv\":[\"no-such-program-here\"]}", 2, "ARES_UNKNOWN_PROGRAM: line 3: cannot find the program"),
+        (b"{\"argv\":[\"true\"],\"max-tries\":0}", 2, "line 3: column 31: 0 is not 1 to 1000000"),
+        (b"{\"argv\":[\"true\"],\"output-max\":-1}", 2, "line 3: column 33: -1 is not at least 1"),
+        (b"{\"argv\":[\"true\"],\"timeout\":\"soon\"}", 2, "line 3: column 34: 'soon' is not a length of time; write"),
+        (b"{\"argv\":[\"true\"],\"not-before\":\"x\"}", 2, "line 3: column 34: 'x' is not a moment; write"),
+        (b"{\"argv\":[\"true\"],\"after\":[2,0]}", 2, "line 3: column 31: 0 is no number of a job"),
+        (b"{\"argv\":[\"true\"],\"after\":\"x\"}", 2, "line 3: column 28: invalid type: string"),
+        (b"{\"argv\":[\"true\"],\"key\":\"\"}", 2, "line 3: column 26: '' is not a name"),
+        (b"{\"argv\":[\"true\"],\"after-failed\":\"x\"}", 2, "line 3: column 35: unknown variant `x`"),
+        (b"{\"argv\":[\"true\"],\"if-active\":[\"a\",\"x\"]}", 2, "line 3: column 37: unknown variant `x`"),
+        (b"{\"argv\":[\"true\"],\"env\":\"A=B\"}", 2, "line 3: column 29: env takes the name of a variable"),
         (b"{\"argv\":[\"true\"],\"key\":\"k\"}", 3, "line 3: key 'k' belongs to job 1"),
         (large.as_bytes(), 2, "line 3: the prompt has 1100000 bytes"),
     ];
@@ -75,6 +83,18 @@ fn options_beside_a_batch_are_its_defaults() {
     let records = b"{\"argv\":[\"true\"]}\0{\"argv\":[\"true\"],\"priority\":7,\"label\":\"own\"}\0";
     assert_eq!(batch(&stock, &["-z", "--priority", "3", "--label", "all"], records).0, 0);
     assert_eq!(stock.ok("ares-list", &["--format", "%(job) %(priority) %(labels)"]), "1 3 [\"all\"]\n2 7 [\"own\"]");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_mistake_in_the_call() {
+    let stock = Stock::new();
+    stock.fails("ares-submit", &["--", "no-such-program-here"], 2, "ARES_UNKNOWN_PROGRAM");
+    stock.fails("ares-submit", &["--", "./no-such-program-here"], 2, "ARES_UNKNOWN_PROGRAM");
+    assert_eq!(stock.value("SELECT count(*) FROM jobs"), "0");
+    // One that is there and is no program is known to be none only when it is tried.
+    stock.bash("echo words >text; ares-submit -- ./text", 0);
+    assert_eq!(stock.run("ares-run", &["--quiet"]).status, 1);
+    assert_eq!(stock.value("SELECT code FROM attempts"), "ARES_CANNOT_EXECUTE");
 }
 
 #[test]
@@ -165,6 +185,24 @@ fn all_of_several_must_end_and_a_chain_runs_in_order() {
 }
 
 #[test]
+fn what_is_cancelled_with_another_says_with_which() {
+    let stock = Stock::new();
+    stock.submit(&[], &["false"]);
+    stock.submit(&["--after", "1"], &["true"]);
+    stock.submit(&["--after", "2"], &["true"]);
+    assert_eq!(stock.run("ares-run", &["--drain", "--quiet"]).status, 1);
+    stock.submit(&["--after", "1"], &["true"]);
+    stock.submit(&[], &["true"]);
+    stock.ok("ares-stop", &["5"]);
+    let details = stock.ok("ares-list", &["--state", "cancelled", "--format", "%(job) %(detail)"]);
+    assert_eq!(details, "2 job 1 failed\n3 job 2 was cancelled\n4 job 1 failed\n5 stopped before it ran");
+    assert!(stock.ok("ares-show", &["3", "--json"]).contains("\"detail\":\"job 2 was cancelled\""));
+    let log = stock.ok("ares-log", &["--format", "%(verb) %(subject) %(detail)"]);
+    assert!(log.contains("settle 1.1 cancelled: 2, 3\n"), "{log}");
+    assert!(log.contains("submit 4 cancelled: 4\n"), "{log}");
+}
+
+#[test]
 fn a_cascade_of_a_thousand_is_one_transaction() {
     let stock = Stock::new();
     let script =
@@ -173,6 +211,9 @@ fn a_cascade_of_a_thousand_is_one_transaction() {
     assert_eq!(stock.bash(script, 0), "1\n1 cancelled");
     assert_eq!(stock.value("SELECT count(*) FROM jobs WHERE state = 'cancelled'"), "1001");
     assert_eq!(stock.value("SELECT count(*) FROM events WHERE kind = 'job.cancelled'"), "1001");
+    let told = "cancelled: 2, 3, 4, 5, 6, 7, 8, 9 and 992 more";
+    assert_eq!(stock.ok("ares-log", &["--verb", "stop", "--format", "%(detail)"]), told);
+    assert_eq!(stock.ok("ares-show", &["1001", "--format", "%(detail)"]), "job 1000 was cancelled");
     assert_eq!(stock.value("SELECT count(DISTINCT ended_at) FROM jobs"), "1");
 }
 

@@ -4,6 +4,16 @@ use crate::harness::Lab;
 use ares::cli::COMMANDS;
 
 #[test]
+fn a_word_in_the_wrong_place_is_told_where_it_belongs() {
+    let lab = Lab::new();
+    let err = |script: &str| lab.sh(script).err;
+    assert!(err("ares-submit --key k true").contains("hint: its words come after --, as in ares-submit -- true"));
+    assert!(err("ares claim --owner 1 true").contains("as in ares-claim -- true"));
+    assert!(err("ares --store x list").contains("hint: options come after the command's name"));
+    assert!(err("ares list --stat").contains("--state"), "what clap knows better stays");
+}
+
+#[test]
 fn every_command_refuses_what_it_does_not_know() {
     let lab = Lab::new();
     for command in COMMANDS {

@@ -196,5 +196,5 @@ fn errors(command: &Command) -> String {
     for code in codes {
         page += &item(&format!("{code} ({})", code.class().exit()), code.meaning());
     }
-    page + "All codes are in \\fBares\\-errors\\fR(7).\n"
+    page + ".PP\nAll codes are in \\fBares\\-errors\\fR(7).\n"
 }

@@ -3,6 +3,9 @@
 
 const VERSION: &str = concat!("ares ", env!("CARGO_PKG_VERSION"));
 
+/// The date of that version. It is written here and changed with it, so that the pages are the same on every day.
+const DATE: &str = "2026-11-30";
+
 /// Text as roff wants it: no line begins with a command, hyphens and quotes stay what they are.
 pub(super) fn plain(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
@@ -25,7 +28,7 @@ pub(super) fn item(term: &str, text: &str) -> String {
 /// The beginning of a page.
 pub(super) fn head(name: &str, section: u8, about: &str) -> String {
     let name = plain(name);
-    format!(".TH {name} {section} \"\" \"{VERSION}\" \"ares manual\"\n.SH NAME\n{name} \\- {}\n", plain(about))
+    format!(".TH {name} {section} \"{DATE}\" \"{VERSION}\" \"ares manual\"\n.SH NAME\n{name} \\- {}\n", plain(about))
 }
 
 /// The heading of a section.

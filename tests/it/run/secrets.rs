@@ -107,6 +107,49 @@ fn case_o5_what_is_named_is_given_and_still_stored_nowhere() {
 }
 
 #[test]
+fn a_value_in_the_place_of_a_name_is_refused_and_not_repeated() {
+    let shop = Shop::new();
+    let value = format!("TOKEN={CANARY}");
+    let record = format!("{{\"argv\":[\"true\"],\"env\":[\"HOME\",\"{value}\"]}}\n");
+    let one = record.replace("[\"HOME\",", "").replace("\"]}", "\"}");
+    std::fs::write(shop.path().join("batch"), record).unwrap();
+    std::fs::write(shop.path().join("one"), one).unwrap();
+    for (script, why) in [
+        (format!("ares-submit --json --env {value} -- true"), "--env takes the name of a variable, not its value"),
+        (format!("echo '{{\"argv\":[\"true\"]}}' | ares-submit --stdin --env={value}"), "--env takes the name"),
+        ("ares-submit --stdin <batch".to_owned(), "line 1: column 56: env takes the name"),
+        ("ares-submit --stdin --label x <one".to_owned(), "line 1: column 47: env takes the name"),
+        ("ares-submit --env '' -- true".to_owned(), "--env takes the name"),
+    ] {
+        let ran = shop.lab.sh(&script);
+        assert!(ran.status == 2 && ran.err.contains(why), "{script}: {} {}", ran.status, ran.err);
+        assert!(!ran.err.contains(CANARY), "{}", ran.err);
+    }
+    assert_eq!(leaks(shop.root()), Vec::<String>::new());
+}
+
+#[test]
+fn a_named_variable_without_a_value_is_noted() {
+    let shop = Shop::new();
+    assert_eq!(shop.run("ares-submit", &["--env", "HOME", "--env", "NOWHERE_SET", "--", "true"]).status, 0);
+    assert_eq!(shop.run("ares-run", &[]).status, 0);
+    let shown = shop.run("ares-show", &["1.1", "--format", "%(findings)"]).out;
+    assert!(shown.contains("variables-not-set") && shown.contains("NOWHERE_SET") && !shown.contains("HOME"), "{shown}");
+}
+
+#[test]
+fn case_o5_what_a_worker_prints_is_kept_as_the_manual_says() {
+    let shop = Shop::new();
+    let options = ["--env", "GITHUB_TOKEN", "--", "/bin/sh", "-c", "echo $GITHUB_TOKEN"];
+    assert_eq!(shop.run("ares-submit", &options).status, 0);
+    assert_eq!(shop.run_with(&[("GITHUB_TOKEN", CANARY)], "ares-run", &[]).status, 0);
+    // Nothing is replaced in an output, so nobody is promised more.
+    assert_eq!(shop.output("1", "stdout"), format!("{CANARY}\n"));
+    let page = crate::harness::text("man/ares-workers.7");
+    assert!(page.contains("What a worker prints is stored as it is"), "{page}");
+}
+
+#[test]
 fn case_o5_what_is_stored_is_readable_by_its_owner_only() {
     use std::os::unix::fs::MetadataExt;
     fn check(path: &Path) {
