@@ -112,7 +112,7 @@ fn the_manual_and_the_completions_are_found_where_the_lines_put_them() {
     let lines = block("sh");
     let script = format!(
         "set -e; export HOME='{home}'; mkdir -p $HOME/.cargo/bin; cd '{}'; {lines}
-         cat ~/.local/share/bash-completion/completions/ares ~/.config/fish/completions/ares.fish ~/.zfunc/_ares >/dev/null",
+         cat ~/.local/share/bash-completion/completions/ares-submit ~/.config/fish/completions/ares-submit.fish ~/.zfunc/_ares >/dev/null",
         ROOT
     );
     let ran = lab.sh(&script);
