@@ -152,7 +152,8 @@ impl Identity {
         if stat.dead() || pidfd.as_ref().is_some_and(ended) {
             return Ok(None);
         }
-        let pid_ns = pid_namespace().ok_or("no PID namespace").or_code(Code::Internal, what)?;
+        let pid_ns =
+            pid_namespace().ok_or(ErrorKind::NotFound).map_err(std::io::Error::from).or_code(Code::Internal, what)?;
         let pidfd_ino = pidfd.as_ref().and_then(inode);
         Ok(Some(Self { boot: boot.to_owned(), pid_ns, pid, ticks: stat.started, pidfd_ino }))
     }
