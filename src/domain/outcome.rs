@@ -108,6 +108,12 @@ impl Seen {
         }
     }
 
+    /// Whether nothing ran because the keeper's own files had no room, by `ENOSPC` and `EDQUOT`, with which no program
+    /// is refused: the job is not at fault.
+    pub fn no_room(&self) -> bool {
+        self.cause == Cause::NotExecuted && matches!(self.errno, Some(28 | 122))
+    }
+
     /// The code of an end that leaves the outcome unknown whatever the worker said before; `None` for an end that the
     /// worker chose itself.
     pub fn unknown_end(&self) -> Option<Code> {

@@ -10,7 +10,7 @@ use crate::domain::attempt::State as AttemptState;
 use crate::domain::id::{AttemptId, Handle};
 use crate::domain::outcome::{Cause, Report, Seen};
 use crate::domain::time::Span;
-use crate::error::{Code, Error, OrCode as _, Result};
+use crate::error::{Class, Code, Error, OrCode as _, Result};
 use crate::fault;
 use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
@@ -95,6 +95,7 @@ pub fn prepare(
         let refusal = "E2BIG: the arguments are too long";
         return Ok(Prepared::Refused(Error::new(Code::CannotExecute, refusal)));
     }
+    keeper::reserve_end(&start.dir)?;
     Ok(Prepared::Ready(Box::new(start)))
 }
 
@@ -187,6 +188,18 @@ pub fn follow(
             keeper.stop(Cause::Finished, false);
         }
         stopping = stop_when_asked(keeper, watch, stopping);
+    }
+}
+
+/// What a failure after the dispatch means: the worker ran, and only the record of its end is missing. The keeper has
+/// written that down, and whoever looks next reads it.
+pub(super) fn unrecorded(id: AttemptId, error: Error) -> Error {
+    match error.code.class() {
+        Class::Store | Class::Unknown | Class::Busy => {
+            Error::new(Code::ReceiptFailed, format!("attempt {id} ran and its end is not recorded: {error}"))
+                .hint("make the store work again; the next ares-run or ares-reconcile records the end that was seen")
+        }
+        _ => error,
     }
 }
 

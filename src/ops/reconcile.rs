@@ -151,6 +151,10 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         };
     };
     let Some(keeper) = identity(keeper) else { return ambiguous("its keeper's identity does not read") };
+    // The record of the end is the last that a keeper writes of an attempt: it counts while the keeper is still there.
+    if let Some(seen) = keeper::read_exit(folder)? {
+        return recorded(store, attempt, folder, seen);
+    }
     match process::life(&keeper) {
         Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
@@ -160,11 +164,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         return ambiguous("the machine was started anew while it ran");
     }
     if let Some(seen) = keeper::read_end(folder)? {
-        let job = store.read(|view| view.job(attempt.id.job))?;
-        let session = store.read(|view| view.session(job.session))?;
-        let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
-        let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
-        return Ok(Ending::Known(Box::new(report), Some(seen)));
+        return recorded(store, attempt, folder, seen);
     }
     match keeper::read_mark(folder)? {
         Mark::Missing => {
@@ -178,6 +178,15 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
     }
+}
+
+/// The end that a keeper wrote down, read through the job's adapter.
+fn recorded(store: &Store, attempt: &Attempt, folder: &Path, seen: Seen) -> Result<Ending> {
+    let job = store.read(|view| view.job(attempt.id.job))?;
+    let session = store.read(|view| view.session(job.session))?;
+    let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
+    let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
+    Ok(Ending::Known(Box::new(report), Some(seen)))
 }
 
 fn settle(

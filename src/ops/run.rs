@@ -7,7 +7,7 @@ use super::dispatch::{self, Prepared, Watch};
 use super::{Caller, reconcile};
 use crate::domain::id::{AttemptId, Handle};
 use crate::domain::job::State;
-use crate::domain::outcome::Outcome;
+use crate::domain::outcome::{Outcome, Seen};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::fault;
@@ -169,11 +169,21 @@ impl Runner<'_> {
         self.clear_settled()?;
         let attempt = self.store.read(|view| view.attempt(id))?;
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
-        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch)?;
+        let unrecorded = |error| dispatch::unrecorded(id, error);
+        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch);
+        let evidence = evidence.map_err(unrecorded)?;
         fault::point("run.ended");
-        let claim_too = until != Until::One && watch.signals.count() == 0;
-        let (state, following) = self.settle(&attempt, &evidence, claim_too)?;
+        let no_room = evidence.seen().is_some_and(Seen::no_room);
+        let claim_too = until != Until::One && watch.signals.count() == 0 && !no_room;
+        let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
+        if no_room {
+            // The next one would find none either.
+            return Err(Error::new(
+                Code::StoreFull,
+                format!("attempt {id} was not started: {}", evidence.report().detail),
+            ));
+        }
         self.settled = Some(id).filter(|_| state != State::Uncertain);
         Ok((Some(self.ended(&attempt, &evidence, state)), following))
     }

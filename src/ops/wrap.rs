@@ -11,7 +11,7 @@ use crate::domain::spec::OUTPUT_MAX;
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::config::Config;
-use crate::host::keeper::{Keeper, Start};
+use crate::host::keeper::{self, Keeper, Start};
 use crate::host::process::{self, Identity, Signal};
 use crate::host::signals::Signals;
 use crate::host::spawn::{self, Status};
@@ -161,11 +161,12 @@ fn captured(
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
     let mut watch = Watch { signals, grace: Span(0), asked: None };
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
-    let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch)?;
+    let unrecorded = |error| dispatch::unrecorded(attempt.id, error);
+    let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;
     let status = status_of(evidence.report(), evidence.seen());
-    store.write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop)).map_err(
-        |error| Error::new(Code::ReceiptFailed, format!("attempt {} ran and is not recorded: {error}", attempt.id)),
-    )?;
+    store
+        .write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop))
+        .map_err(unrecorded)?;
     dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
     Ok(status)
 }
@@ -203,6 +204,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
     let program = program::named(&name, &cwd, caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
     let folder = store.attempt_dir(handle.attempt);
     dir::private_dir(&folder)?;
+    keeper::reserve_end(&folder)?;
     let mut env = caller.env.clone();
     env.extend(variables(store, handle).map(|(name, value)| (name.to_owned(), value)));
     let limits = &job.spec.limits;

@@ -48,6 +48,9 @@ pub(super) fn no_terminal(spec: &Spec) -> Vec<(String, String)> {
 
 /// The report on a program that was never executed.
 pub(super) fn not_executed(seen: &Seen) -> Report {
+    if seen.no_room() {
+        return Report::void(Code::NeverStarted, "there was no room for the files of the attempt", false);
+    }
     Report::void(Code::CannotExecute, errno_words(seen.errno), true)
 }
 
@@ -116,6 +119,14 @@ mod tests {
         spec.options.clear();
         spec.program.clear();
         assert!(check(&spec).is_err());
+    }
+
+    #[test]
+    fn a_disk_without_room_is_no_fault_of_the_job() {
+        let seen = |errno| Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) };
+        let (full, missing) = (not_executed(&seen(28)), not_executed(&seen(2)));
+        assert_eq!((full.code, full.lasting), (Some(Code::NeverStarted), false));
+        assert_eq!((missing.code, missing.lasting), (Some(Code::CannotExecute), true));
     }
 
     #[test]
