@@ -7,7 +7,7 @@ use crate::domain::time::Span;
 use crate::error::{Class, Code, Error, Result};
 use crate::host::config::Config;
 use crate::host::signals::Signals;
-use crate::host::spawn::Status;
+use crate::host::spawn::{self, Status};
 use crate::ops::claim::why_not;
 use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
@@ -108,7 +108,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         };
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         let mut signals = Signals::listen()?;
-        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None };
+        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx) };
         let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
             // A reader that went away does not end the work; it is told at the end.
             cx.out().row(Self::COLUMNS, &row(ended));
@@ -144,6 +144,11 @@ impl Args {
         }
         Ok(Answer::Nothing)
     }
+}
+
+/// The process of -j that started this one, where one did.
+fn parent(cx: &Context) -> Option<i32> {
+    cx.env.get(spawn::SIBLING_OF)?.to_str()?.parse().ok()
 }
 
 fn row(ended: &Ended) -> Row {

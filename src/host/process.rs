@@ -3,7 +3,7 @@
 //! that cannot be told apart from a stranger gets no signal.
 
 use super::clock;
-pub use super::setup::{own_user, prepare};
+pub use super::setup::{own_user, parent, prepare};
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;

@@ -39,6 +39,15 @@ pub struct Watch<'a> {
     pub grace: Span,
     /// When that request was seen.
     pub asked: Option<Mark>,
+    /// The process that started this one as one of several runners, without which it is to start nothing more.
+    pub parent: Option<i32>,
+}
+
+impl Watch<'_> {
+    /// Whether nothing more is to be started: we were asked to end, or whoever would ask us is gone.
+    pub fn over(&mut self) -> bool {
+        self.signals.count() > 0 || self.parent.is_some_and(|parent| process::parent() != parent)
+    }
 }
 
 /// What came of preparing an attempt.

@@ -118,7 +118,7 @@ impl Runner<'_> {
     ) -> Result<()> {
         let mut next = self.claim_or_wait(until, watch)?;
         while let Some(claimed) = next.take() {
-            if watch.signals.count() > 0 {
+            if watch.over() {
                 // Nothing was dispatched: giving it back burns no try.
                 return self.give_back(claimed.handle.attempt);
             }
@@ -174,7 +174,7 @@ impl Runner<'_> {
         let evidence = evidence.map_err(unrecorded)?;
         fault::point("run.ended");
         let no_room = evidence.seen().is_some_and(Seen::no_room);
-        let claim_too = until != Until::One && watch.signals.count() == 0 && !no_room;
+        let claim_too = until != Until::One && !watch.over() && !no_room;
         let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         if no_room {
@@ -313,7 +313,7 @@ impl Runner<'_> {
     fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>) -> Result<Option<Next>> {
         let (mut pause, mut looked) = (Duration::from_millis(10), None);
         loop {
-            if watch.signals.count() > 0 {
+            if watch.over() {
                 return Ok(None);
             }
             // What did not change since the last look is not looked at again, unless something comes due.

@@ -159,7 +159,7 @@ fn captured(
         tracing::debug!(%error, "the keeper did not take the attempt");
     }
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
-    let mut watch = Watch { signals, grace: Span(0), asked: None };
+    let mut watch = Watch { signals, grace: Span(0), asked: None, parent: None };
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
     let unrecorded = |error| dispatch::unrecorded(attempt.id, error);
     let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;
