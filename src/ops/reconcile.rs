@@ -35,6 +35,8 @@ pub struct Found {
     pub was: AttemptState,
     /// What became of it.
     pub became: Became,
+    /// The code of its end, where it has one.
+    pub code: Option<Code>,
     /// Why.
     pub detail: String,
 }
@@ -90,10 +92,15 @@ pub fn is_left(store: &mut Store, id: AttemptId) -> Result<bool> {
 }
 
 fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
-    let found =
-        |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
+    let found = |became, code, detail: &str| Found {
+        attempt: attempt.id,
+        was: attempt.state,
+        became,
+        code,
+        detail: detail.to_owned(),
+    };
     if owner_lives(store, attempt)? {
-        return Ok(found(Became::Alive, "its owner is alive"));
+        return Ok(found(Became::Alive, None, "its owner is alive"));
     }
     if attempt.state == AttemptState::Claimed {
         let detail = "its owner is gone and nothing had been dispatched";
@@ -109,15 +116,15 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
         if !dry_run {
             dir::remove_attempt_dir(&store.attempt_dir(attempt.id))?;
         }
-        return Ok(found(Became::Released(state), detail));
+        return Ok(found(Became::Released(state), Some(Code::NeverStarted), detail));
     }
     let folder = store.attempt_dir(attempt.id);
     match ending(store, attempt, &folder)? {
-        Ending::Alive(detail) => Ok(found(Became::Orphaned, detail)),
+        Ending::Alive(detail) => Ok(found(Became::Orphaned, None, detail)),
         Ending::Known(report, seen) => {
-            let detail = report.detail.clone();
+            let (code, detail) = (report.code, report.detail.clone());
             let state = settle(store, attempt, &folder, *report, seen, dry_run)?;
-            Ok(found(Became::Settled(state), &detail))
+            Ok(found(Became::Settled(state), code, &detail))
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Carrying out jobs: claim, dispatch, follow, settle, one attempt at a time; the settlement and the next claim are one
 //! commit, so a job costs two.
 
+use super::Caller;
 use super::claim::{self, Owner};
 use super::collect::Evidence;
 use super::dispatch::{self, Prepared, Watch};
-use super::{Caller, reconcile};
-use crate::domain::id::{AttemptId, Handle};
+use super::reconcile::{self, Became, Found};
+use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::job::State;
 use crate::domain::outcome::{Outcome, Seen};
 use crate::domain::time::{Span, Time};
@@ -52,7 +53,7 @@ pub struct Ended {
 }
 
 /// What a runner came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Attempts whose job succeeded.
     pub ok: u64,
@@ -60,9 +61,21 @@ pub struct Tally {
     pub failed: u64,
     /// Attempts after which the job is queued again.
     pub again: u64,
-    /// Attempts whose job is uncertain.
-    pub uncertain: u64,
+    /// The jobs whose attempt is uncertain, those that crashes left and this runner found included.
+    pub uncertain: Vec<JobId>,
 }
+
+/// What a runner tells while it runs.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// An attempt of its own came to its end.
+    Ended(&'a Ended),
+    /// It found the end of an attempt that a crash had left.
+    Found(&'a Found),
+}
+
+/// Who hears of it.
+type Told<'a> = dyn FnMut(&News<'_>) -> Result<()> + 'a;
 
 /// A job that was claimed and is to be dispatched.
 struct Next {
@@ -90,15 +103,14 @@ pub fn run(
     wanted: &Wanted,
     until: Until,
     watch: &mut Watch<'_>,
-    told: &mut dyn FnMut(&Ended) -> Result<()>,
+    told: &mut Told<'_>,
 ) -> Result<Tally> {
     // A runner waits for its turn: what it has to settle must not be lost to a short time-out.
     store.set_wait(None);
     let owner = Owner::this_process(store)?;
-    reconcile::pass(store, false)?;
     let mut runner =
         Runner { store, caller, config, wanted, owner, keeper: None, tally: Tally::default(), settled: None };
-    let answer = runner.carry_on(until, watch, told);
+    let answer = runner.look(told).and_then(|_| runner.carry_on(until, watch, told));
     let answer = runner.clear_settled().and(answer);
     let Runner { store, owner, keeper, tally, .. } = runner;
     drop(keeper);
@@ -110,13 +122,21 @@ pub fn run(
 }
 
 impl Runner<'_> {
-    fn carry_on(
-        &mut self,
-        until: Until,
-        watch: &mut Watch<'_>,
-        told: &mut dyn FnMut(&Ended) -> Result<()>,
-    ) -> Result<()> {
-        let mut next = self.claim_or_wait(until, watch)?;
+    /// Finds what crashes left and tells of it; says whether anything was changed.
+    fn look(&mut self, told: &mut Told<'_>) -> Result<bool> {
+        let pass = reconcile::pass(self.store, false)?;
+        for found in &pass.found {
+            let Became::Settled(state) = found.became else { continue };
+            if state == State::Uncertain {
+                self.tally.uncertain.push(found.attempt.job);
+            }
+            told(&News::Found(found))?;
+        }
+        Ok(pass.changed > 0)
+    }
+
+    fn carry_on(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut Told<'_>) -> Result<()> {
+        let mut next = self.claim_or_wait(until, watch, told)?;
         while let Some(claimed) = next.take() {
             if watch.over() {
                 // Nothing was dispatched: giving it back burns no try.
@@ -124,7 +144,7 @@ impl Runner<'_> {
             }
             let (ended, following) = self.carry_out(claimed, until, watch)?;
             if let Some(ended) = ended
-                && let Err(error) = told(&ended)
+                && let Err(error) = told(&News::Ended(&ended))
             {
                 if let Some(following) = following {
                     self.give_back(following.handle.attempt)?;
@@ -134,7 +154,7 @@ impl Runner<'_> {
             next = match following {
                 Some(following) => Some(following),
                 None if until == Until::One => None,
-                None => self.claim_or_wait(until, watch)?,
+                None => self.claim_or_wait(until, watch, told)?,
             };
         }
         Ok(())
@@ -296,7 +316,7 @@ impl Runner<'_> {
             State::Succeeded => self.tally.ok += 1,
             State::Failed | State::Cancelled => self.tally.failed += 1,
             State::Queued | State::Claimed | State::Running => self.tally.again += 1,
-            State::Uncertain => self.tally.uncertain += 1,
+            State::Uncertain => self.tally.uncertain.push(attempt.id.job),
         }
         let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
         Ended {
@@ -310,7 +330,7 @@ impl Runner<'_> {
     }
 
     /// The next job; where there is none, what `until` says: end, or wait for one.
-    fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>) -> Result<Option<Next>> {
+    fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut Told<'_>) -> Result<Option<Next>> {
         let (mut pause, mut looked) = (Duration::from_millis(10), None);
         loop {
             if watch.over() {
@@ -320,7 +340,7 @@ impl Runner<'_> {
             let version = self.store.data_version()?;
             let (due, retry) = self.store.read(|view| view.next_due(self.wanted))?;
             if looked != Some(version) || due.is_some_and(|due| due <= clock::now()) {
-                if let Some(next) = self.claim_next()? {
+                if let Some(next) = self.claim_next(told)? {
                     return Ok(Some(next));
                 }
                 looked = Some(version);
@@ -335,7 +355,7 @@ impl Runner<'_> {
         }
     }
 
-    fn claim_next(&mut self) -> Result<Option<Next>> {
+    fn claim_next(&mut self, told: &mut Told<'_>) -> Result<Option<Next>> {
         for again in [true, false] {
             let random = random::bytes()?;
             let Self { store, config, wanted, owner, .. } = self;
@@ -350,7 +370,7 @@ impl Runner<'_> {
                 return Ok(Some(Next { job, handle }));
             }
             // A dead owner may fill a group: look once who is alive.
-            if !(again && kept_back && reconcile::pass(store, false)?.changed > 0) {
+            if !(again && kept_back && self.look(told)?) {
                 return Ok(None);
             }
         }
