@@ -124,7 +124,8 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status)
         signal,
         result: None,
         usage: None,
-        lasting: outcome == Outcome::Void,
+        // That the command cannot be executed is the caller's mistake and not the job's, which is queued again.
+        lasting: false,
         retry: outcome == Outcome::Error,
     };
     match settle::settle(store, None, &say) {
@@ -163,6 +164,7 @@ fn captured(
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
     let unrecorded = |error| dispatch::unrecorded(attempt.id, error);
     let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;
+    let evidence = evidence.blameless();
     let status = status_of(evidence.report(), evidence.seen());
     store
         .write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop))
@@ -171,23 +173,16 @@ fn captured(
     Ok(status)
 }
 
-/// Gives back a claim that came to nothing. A command that is not there would not be there the next time either.
+/// Gives back a claim that came to nothing. That the command is not there is no fault of the job.
 fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Status> {
     let id = handle.attempt;
-    let lasting = error.code == Code::CannotExecute;
     // After a commit of which nobody knows the attempt may be running; then this moves nothing.
-    let back = store.write(clock::now(), |ledger| {
-        if lasting {
-            ledger.refuse(id, error.code, &error.message)
-        } else {
-            ledger.release(id, error.code, &error.message)
-        }
-    });
+    let back = store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message));
     match back {
         Ok(_) => dir::remove_attempt_dir(&store.attempt_dir(id))?,
         Err(other) => tracing::debug!(error = %other, "the claim was not given back"),
     }
-    if lasting { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }
+    if error.code == Code::CannotExecute { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }
 }
 
 fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, command: &[OsString]) -> Result<Start> {

@@ -134,9 +134,9 @@ fn a_commands_own_status_is_passed_on() {
         for (command, status, end) in [
             ("true", 0, "succeeded ok - 1"),
             ("sh -c 'exit 3'", 3, "failed error ARES_EXIT_STATUS 1"),
-            ("./no-such-program", 127, "failed void ARES_CANNOT_EXECUTE 0"),
-            ("no-such-program", 127, "failed void ARES_CANNOT_EXECUTE 0"),
-            ("/etc/passwd", 126, "failed void ARES_CANNOT_EXECUTE 0"),
+            ("./no-such-program", 127, "queued void ARES_CANNOT_EXECUTE 0"),
+            ("no-such-program", 127, "queued void ARES_CANNOT_EXECUTE 0"),
+            ("/etc/passwd", 126, "queued void ARES_CANNOT_EXECUTE 0"),
             ("sh -c 'kill -9 $$'", 137, "uncertain ambiguous ARES_SIGNALLED 1"),
             ("sh -c 'kill -TERM $$'", 143, "uncertain ambiguous ARES_SIGNALLED 1"),
         ] {
