@@ -78,7 +78,6 @@ impl Run for Args {
         Code::NothingToClaim,
         Code::WaitedFailed,
         Code::Uncertain,
-        Code::OverBudget,
         Code::Stopped,
         Code::ReceiptFailed,
         Code::NotFound,
