@@ -51,13 +51,15 @@ pub(super) fn not_executed(seen: &Seen) -> Report {
     if seen.no_room() {
         return Report::void(Code::NeverStarted, "there was no room for the files of the attempt", false);
     }
-    Report::void(Code::CannotExecute, errno_words(seen.errno), true)
+    let words = errno_words(seen.errno);
+    let words = seen.what.as_ref().map_or_else(|| words.clone(), |what| format!("{words}; {what}"));
+    Report::void(Code::CannotExecute, words, true)
 }
 
 /// What happened, by the exit status alone.
 pub(super) fn finish(seen: &Seen) -> Report {
     if let Some(code) = seen.unknown_end() {
-        return Report::ambiguous(code, seen.signal.map_or_else(String::new, |signal| format!("signal {signal}")));
+        return Report::ambiguous(code, "");
     }
     match seen.exit {
         Some(0) => Report::ok(),
