@@ -247,7 +247,7 @@ fn a_runner_that_finds_what_a_crash_left_uncertain_says_so_also_when_quiet() {
         send(keeper, Signal::KILL);
         send(worker, Signal::KILL);
         gone(keeper);
-        gone(worker);
+        eventually("nothing of it is left", || shop.alive().is_empty().then_some(()));
         let ran = shop.run("ares-run", &[options, &["--quiet"]].concat());
         assert_eq!(ran.status, 10, "{options:?}: {}", ran.err);
         let named =
