@@ -138,6 +138,9 @@ impl Args {
                     wrapped.handle.attempt.job
                 ));
             }
+            if let Some(words) = wrap::left_words(wrapped.left) {
+                cx.note(&format!("ares-claim: attempt {} has ended and {words}", wrapped.handle.attempt));
+            }
             return Ok(Answer::Status(wrapped.status.passed_on()));
         }
         let owner = match (self.owner_fd, self.owner) {

@@ -33,6 +33,8 @@ pub struct Wrapped {
     pub handle: Handle,
     /// How the command ended; its status is passed on.
     pub status: Status,
+    /// How many processes of it are left, which nobody ends.
+    pub left: usize,
 }
 
 /// Claims the next job and runs the command for it. `None` when nothing may run now.
@@ -54,16 +56,17 @@ pub fn wrap(
     let handle: Handle = claimed.handle.parse()?;
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
     let ended = if capture {
-        captured(store, caller, &handle, command, &mut signals)
+        captured(store, caller, &handle, command, &mut signals).map(|status| (status, 0))
     } else {
         inherited(store, &handle, command, &mut signals).and_then(|status| {
-            record(store, &handle, &attempt, status)?;
-            Ok(status)
+            let left = process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).len();
+            record(store, &handle, &attempt, status, left)?;
+            Ok((status, left))
         })
     };
-    let status = ended?;
+    let (status, left) = ended?;
     owner.retire();
-    Ok(Some(Wrapped { handle, status }))
+    Ok(Some(Wrapped { handle, status, left }))
 }
 
 /// What a command is told of the attempt that it is run for. Store and attempt are also the mark by which its processes
@@ -101,8 +104,17 @@ fn inherited(store: &Store, handle: &Handle, command: &[OsString], signals: &mut
     }
 }
 
+/// What is said of processes that a command left; nobody but their caller knows whether they are meant to go on.
+pub fn left_words(left: usize) -> Option<String> {
+    match left {
+        0 => None,
+        1 => Some("1 process of it is left".to_owned()),
+        n => Some(format!("{n} processes of it are left")),
+    }
+}
+
 /// Settles by the command's end, unless the command has done so itself.
-fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status) -> Result<()> {
+fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status, left: usize) -> Result<()> {
     let settled = store.read(|view| Ok(view.attempt(attempt.id)?.state))?;
     if matches!(settled, AttemptState::Ended | AttemptState::Uncertain) {
         return Ok(());
@@ -114,6 +126,11 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status)
         Status::NotExecuted(errno) => {
             (Outcome::Void, Some(Code::CannotExecute), std::io::Error::from_raw_os_error(errno).to_string(), None, None)
         }
+    };
+    let because = match (because.as_str(), left_words(left)) {
+        (_, None) => because,
+        ("", Some(words)) => words,
+        (because, Some(words)) => format!("{because}; {words}"),
     };
     let say = settle::Say {
         handle: handle.clone(),

@@ -199,3 +199,17 @@ fn a_signal_is_handed_on_to_the_command() {
         }
     }
 }
+
+#[test]
+fn processes_that_a_command_leaves_are_told_and_not_ended() {
+    let stock = Stock::new();
+    stock.submit(&[], &["true"]);
+    std::fs::write(stock.path().join("stay"), "echo $$ >pid; : >up; read line <pipe\n").unwrap();
+    let script = "mkfifo pipe; ares-claim -- sh -c 'setsid sh stay & while ! [ -e up ]; do sleep 0.01; done'
+        kill $(cat pid); echo $?";
+    let ran = bash(&stock, script);
+    assert_eq!(ran.out, "0\n", "{}", ran.err);
+    assert_eq!(ran.err, "ares-claim: attempt 1.1 has ended and 1 process of it is left\n");
+    let end = stock.value("SELECT state || ': ' || detail FROM attempts");
+    assert!(end.ends_with(": 1 process of it is left"), "{end}");
+}
