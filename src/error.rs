@@ -2,6 +2,7 @@
 //! JSON error objects all come from it. It knows nothing of the rest of the crate.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 /// What a failure means to a script: each class is one exit status of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -280,15 +281,35 @@ pub trait OrCode<T> {
     fn or_code(self, code: Code, what: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T, E: fmt::Display> OrCode<T> for std::result::Result<T, E> {
+impl<T, E: std::error::Error + 'static> OrCode<T> for std::result::Result<T, E> {
     fn or_code(self, code: Code, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|cause| Error::new(code, format!("{}: {cause}", what())))
+        self.map_err(|cause| Error::new(code.fitting(&cause), format!("{}: {cause}", what())))
+    }
+}
+
+impl Code {
+    /// This code; for a store that cannot be used because there is no room, the one that says so.
+    #[must_use]
+    pub fn fitting(self, cause: &(dyn std::error::Error + 'static)) -> Self {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let full = matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded));
+        if full && self == Self::StoreUnusable { Self::StoreFull } else { self }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_without_room_is_full_and_a_failing_one_is_not() {
+        let code = |errno: i32| {
+            let failed: io::Result<()> = Err(io::Error::from_raw_os_error(errno));
+            failed.or_code(Code::StoreUnusable, || "cannot write".to_owned()).unwrap_err().code
+        };
+        // ENOSPC and EDQUOT, then EIO.
+        assert_eq!([28, 122, 5].map(code), [Code::StoreFull, Code::StoreFull, Code::StoreUnusable]);
+    }
 
     #[test]
     fn names_are_unique_and_parse_back() {

@@ -94,7 +94,7 @@ impl Run for Args {
         ("path", "text: the owner file, with --owner-file"),
     ];
     const ERRORS: &'static [Code] =
-        &[Code::NothingToClaim, Code::OverBudget, Code::Stopped, Code::Uncertain, Code::ReceiptFailed, Code::NotFound];
+        &[Code::NothingToClaim, Code::Stopped, Code::Uncertain, Code::ReceiptFailed, Code::NotFound];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-submit -- true
@@ -132,7 +132,14 @@ impl Args {
             let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };
             if let Status::NotExecuted(errno) = wrapped.status {
                 let (name, why) = (self.command[0].to_string_lossy(), std::io::Error::from_raw_os_error(errno));
-                cx.note(&format!("ares-claim: {}: cannot execute '{name}': {why}", Code::CannotExecute));
+                cx.note(&format!(
+                    "ares-claim: {}: cannot execute '{name}': {why}; job {} is queued again",
+                    Code::CannotExecute,
+                    wrapped.handle.attempt.job
+                ));
+            }
+            if let Some(words) = wrap::left_words(wrapped.left) {
+                cx.note(&format!("ares-claim: attempt {} has ended and {words}", wrapped.handle.attempt));
             }
             return Ok(Answer::Status(wrapped.status.passed_on()));
         }

@@ -190,6 +190,11 @@ impl Context {
         }
     }
 
+    /// One line for people on standard error that is said also when quiet: someone has to act on it.
+    pub fn warn(&self, text: &str) {
+        output::say(&escape::message(text));
+    }
+
     /// Gives up the printer, to be finished.
     pub fn into_printer(self) -> Printer {
         self.printer

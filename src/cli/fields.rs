@@ -1,6 +1,7 @@
 //! The fields that several commands print, with the names of the store's tables. It knows no command.
 
 use super::{Field, Row};
+use crate::domain::id::JobId;
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Time;
@@ -34,6 +35,22 @@ pub const JOB: &[Field] = &[
     ),
     ("due", "time: not offered before this"),
 ];
+
+/// How many numbers a sentence names.
+const NAMED_MAX: usize = 10;
+
+/// Jobs in a sentence, by number, at most so many.
+pub fn jobs(ids: &[JobId]) -> String {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let named: Vec<String> = ids.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let (one, named) = (if ids.len() == 1 { "job" } else { "jobs" }, named.join(", "));
+    match ids.len().saturating_sub(NAMED_MAX) {
+        0 => format!("{one} {named}"),
+        more => format!("{one} {named} and {more} more"),
+    }
+}
 
 /// A job of a list as a record.
 pub fn listed(listed: &Listed) -> Row {
@@ -111,4 +128,17 @@ pub const fn joined<const N: usize>(first: &[Field], then: &[Field]) -> [Field; 
         at += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_ten_jobs_at_most() {
+        let ids: Vec<JobId> = (1..=12).rev().map(JobId).collect();
+        assert_eq!(jobs(&ids[..1]), "job 12");
+        assert_eq!(jobs(&ids[10..]), "jobs 1, 2");
+        assert_eq!(jobs(&ids), "jobs 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+    }
 }

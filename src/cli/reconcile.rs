@@ -1,6 +1,6 @@
 //! ares-reconcile: find what crashes left, do what is safe, take decisions.
 
-use super::{Answer, Context, Field, Row, Run, args};
+use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, State};
@@ -68,7 +68,7 @@ fn digest(text: &str) -> std::result::Result<Digest, String> {
 impl Run for Args {
     const NAME: &'static str = "ares-reconcile";
     const MUTATES: bool = true;
-    const COLUMNS: &'static [&'static str] = &["attempt", "found", "done", "state", "detail"];
+    const COLUMNS: &'static [&'static str] = &["attempt", "found", "done", "state", "detail", "code"];
     const FIELDS: &'static [Field] = &[
         ("attempt", "text: the attempt, JOB.N"),
         ("found", "text: alive, orphaned, never-started, ended, unknown or uncertain; none of a job that was at rest"),
@@ -154,7 +154,11 @@ impl Args {
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));
         match uncertain.len() {
             0 => Ok(Answer::Nothing),
-            n => Err(Error::new(Code::Uncertain, format!("attempts that wait for a decision: {n}"))),
+            n => {
+                let ids: Vec<JobId> = uncertain.iter().map(|attempt| attempt.id.job).collect();
+                let said = format!("attempts that wait for a decision: {n}, of {}", fields::jobs(&ids));
+                Err(Error::new(Code::Uncertain, said))
+            }
         }
     }
 }
@@ -206,6 +210,7 @@ fn row(found: &Found) -> Row {
         .with("state", state.map(|state| state.word().to_owned()))
         .with("detail", found.detail.clone())
         .with("job", found.attempt.job)
+        .with("code", found.code.map(|code| code.name().to_owned()))
 }
 
 fn waiting(attempt: &Attempt) -> Row {

@@ -1,18 +1,20 @@
 //! ares-run: claim, dispatch, follow, settle.
 
 use super::{Answer, Context, Field, Row, Run, args, fields};
-use crate::domain::id::JobId;
+use crate::domain::id::{AttemptId, JobId};
+use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Span;
 use crate::error::{Class, Code, Error, Result};
 use crate::host::config::Config;
 use crate::host::signals::Signals;
-use crate::host::spawn::Status;
+use crate::host::spawn::{self, Status};
 use crate::ops::claim::why_not;
 use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
-use crate::ops::run::{self, Ended, Tally, Until};
-use crate::store::Wanted;
+use crate::ops::reconcile::{self, Became, Found};
+use crate::ops::run::{self, Ended, News, Tally, Until};
+use crate::store::{Store, Wanted};
 use std::ffi::OsString;
 
 /// Run the next job, or all
@@ -76,7 +78,6 @@ impl Run for Args {
         Code::NothingToClaim,
         Code::WaitedFailed,
         Code::Uncertain,
-        Code::OverBudget,
         Code::Stopped,
         Code::ReceiptFailed,
         Code::NotFound,
@@ -108,17 +109,28 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         };
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         let mut signals = Signals::listen()?;
-        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None };
-        let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |ended| {
-            // A reader that went away does not end the work; it is told at the end.
-            cx.out().row(Self::COLUMNS, &row(ended));
+        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx) };
+        let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |news| {
+            match news {
+                // A reader that went away does not end the work; it is told at the end.
+                News::Ended(ended) => {
+                    cx.out().row(Self::COLUMNS, &row(ended));
+                }
+                News::Found(found) => tell(cx, found),
+            }
             Ok(())
         })?;
         if tally == Tally::default() && until == Until::One {
             let why = why_not(store, self.job)?;
             return Ok(Answer::No(why));
         }
-        answer(tally, until)
+        match answer(&tally, until) {
+            // The names are told once, by the one that started us.
+            Err(error) if error.code == Code::Uncertain && parent(cx).is_some() => {
+                Ok(Answer::Status(Class::Uncertain.exit()))
+            }
+            answer => answer,
+        }
     }
 }
 
@@ -126,7 +138,9 @@ impl Args {
     /// This command once more for each runner; what they print is the answer, how they ended the status.
     fn siblings(&self, cx: &mut Context) -> Result<Answer> {
         // The store is looked for once, so that a wrong one is told once.
-        cx.store()?;
+        let store = cx.store()?;
+        let waiting = |store: &Store| Ok(reconcile::uncertain(store)?.into_iter().map(|attempt| attempt.id).collect());
+        let before: Vec<AttemptId> = waiting(store)?;
         let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
         args.push("--jobs=1".into());
         args.extend((!cx.quiet()).then(|| "--quiet".into()));
@@ -137,13 +151,35 @@ impl Args {
             return Ok(Answer::Status(other.passed_on()));
         }
         if any(Class::Uncertain) {
-            return Err(Error::new(Code::Uncertain, "some attempts ended uncertain"));
+            let now: Vec<AttemptId> = waiting(store)?;
+            let new: Vec<JobId> = now.iter().filter(|id| !before.contains(id)).map(|id| id.job).collect();
+            let of = if new.is_empty() { String::new() } else { format!(": {}", fields::jobs(&new)) };
+            return Err(Error::new(Code::Uncertain, format!("some attempts ended uncertain{of}")));
         }
         if any(Class::No) {
             return Ok(Answer::No(Error::new(Code::WaitedFailed, "some attempts did not succeed, or there were none")));
         }
         Ok(Answer::Nothing)
     }
+}
+
+/// The process of -j that started this one, where one did.
+fn parent(cx: &Context) -> Option<i32> {
+    cx.env.get(spawn::SIBLING_OF)?.to_str()?.parse().ok()
+}
+
+/// Says what a crash left; what waits for a decision also when quiet, as cron mails what is said.
+fn tell(cx: &Context, found: &Found) {
+    let Became::Settled(state) = found.became else { return };
+    let code = found.code.map_or_else(String::new, |code| format!("{code}: "));
+    let line = format!(
+        "ares-run: {code}job {} was left by a crash and is {}: attempt {}: {}",
+        found.attempt.job,
+        state.word(),
+        found.attempt,
+        if found.detail.is_empty() { "its keeper recorded the end" } else { &found.detail }
+    );
+    if state == State::Uncertain { cx.warn(&line) } else { cx.note(&line) }
 }
 
 fn row(ended: &Ended) -> Row {
@@ -157,10 +193,11 @@ fn row(ended: &Ended) -> Row {
         .with("took", ended.took)
 }
 
-fn answer(tally: Tally, until: Until) -> Result<Answer> {
-    let all = tally.ok + tally.failed + tally.again + tally.uncertain;
-    if tally.uncertain > 0 {
-        return Err(Error::new(Code::Uncertain, format!("uncertain: {} of {all} attempts", tally.uncertain)));
+fn answer(tally: &Tally, until: Until) -> Result<Answer> {
+    let all = tally.ok + tally.failed + tally.again + tally.uncertain.len() as u64;
+    if !tally.uncertain.is_empty() {
+        let (n, of) = (tally.uncertain.len(), fields::jobs(&tally.uncertain));
+        return Err(Error::new(Code::Uncertain, format!("uncertain: {n} of {all} attempts, of {of}")));
     }
     // What is queued again ends later, unless this was the only attempt asked for.
     if tally.failed > 0 || (until == Until::One && tally.again > 0) {

@@ -60,7 +60,7 @@ const MORE: &[Field] = &[
     ("outcome", "of an attempt: ok, error, ambiguous or void"),
     ("claimed", "time: when the attempt was claimed"),
     ("dispatched", "time: when it was dispatched"),
-    ("seen", "json: what was seen of its end: cause, exit, signal, cpu_ms, leaked processes"),
+    ("seen", "json: what was seen of its end: cause, exit, signal, cpu_ms, leaked processes, streams that were cut"),
     ("permit", "integer: the permit that its dispatch consumed"),
     ("model_served", "text: the model that answered"),
     ("result", "text: the digest of the answer"),
@@ -143,8 +143,10 @@ ares-show: ARES_NOT_FOUND: [..]
             Err(_) => show::latest(store, self.thing.parse()?, self.follow)?,
         };
         if self.follow {
-            return follow(cx, store, attempt, part);
+            let answer = follow(cx, store, attempt, part)?;
+            return note_cut(cx, store, attempt, part).map(|()| answer);
         }
+        note_cut(cx, store, attempt, part)?;
         if part == Part::Events {
             let mut lines = Vec::new();
             let mut events = show::events(store, attempt)?;
@@ -171,6 +173,14 @@ fn stream(part: Part) -> Stream {
         Part::Stderr => Stream::Stderr,
         Part::Result => Stream::Result,
     }
+}
+
+/// Says of an output that was cut that it was; the output itself stays what was printed.
+fn note_cut(cx: &Context, store: &Store, attempt: AttemptId, part: Part) -> Result<()> {
+    if let Some(max) = show::cut(store, attempt, stream(part))? {
+        cx.note(&format!("ares-show: {}: output was cut at {max} bytes", Code::OutputLimit));
+    }
+    Ok(())
 }
 
 /// Prints what comes until the attempt has ended, or nobody reads any more.

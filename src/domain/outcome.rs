@@ -3,7 +3,7 @@
 //!
 //! INVARIANT `unknown-is-uncertain`: no time-out, no signal and no missing word makes an attempt a failure.
 
-use super::time::Time;
+use super::time::{Span, Time};
 use crate::error::{Class, Code};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,12 @@ pub struct Seen {
     /// Why it could not be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
+    /// What could not be done then, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// The bound that it passed: milliseconds, or bytes of output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
     /// When it was started, UTC milliseconds.
     pub started: i64,
     /// When its end was seen, UTC milliseconds.
@@ -99,6 +105,8 @@ impl Seen {
             exit: Some(exit),
             signal: None,
             errno: None,
+            what: None,
+            limit: None,
             started: 0,
             ended: 0,
             cpu_ms: 0,
@@ -113,6 +121,37 @@ impl Seen {
     pub fn short(&self) -> bool {
         // EAGAIN, ENOMEM, ENFILE, EMFILE.
         self.cause == Cause::NotExecuted && matches!(self.errno, Some(11 | 12 | 23 | 24))
+    }
+
+    /// How an end that the worker did not choose came about, in words.
+    pub fn how(&self) -> String {
+        let span = self
+            .limit
+            .map(|ms| if ms % 1000 == 0 && ms < 60_000 { format!("{}s", ms / 1000) } else { Span(ms).to_string() });
+        let of = |before: &str| span.as_ref().map_or_else(String::new, |span| format!("{before}{span}"));
+        let cause = match self.cause {
+            Cause::TimeoutWhole => format!("ran longer than its time-out{}", of(" of ")),
+            Cause::TimeoutFirst => format!("printed nothing at first{}", of(" for ")),
+            Cause::TimeoutIdle => format!("printed nothing{}", of(" for ")),
+            Cause::OutputLimit => {
+                self.limit.map_or_else(|| "printed too much".to_owned(), |max| format!("printed more than {max} bytes"))
+            }
+            Cause::Stopped => "was asked to stop".to_owned(),
+            Cause::Exited | Cause::NotExecuted | Cause::Finished => String::new(),
+        };
+        let end = match (self.signal, self.exit) {
+            (Some(signal), _) => format!("ended with signal {signal}"),
+            (None, Some(exit)) => format!("ended with exit status {exit}"),
+            (None, None) => String::new(),
+        };
+        let parts = [cause, end];
+        parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether nothing ran because the keeper's own files had no room, by `ENOSPC` and `EDQUOT`, with which no program
+    /// is refused: the job is not at fault.
+    pub fn no_room(&self) -> bool {
+        self.cause == Cause::NotExecuted && matches!(self.errno, Some(28 | 122))
     }
 
     /// The code of an end that leaves the outcome unknown whatever the worker said before; `None` for an end that the
@@ -279,6 +318,17 @@ mod tests {
         let killed = Seen { exit: None, signal: Some(9), ..Seen::exited(0) };
         assert_eq!(killed.unknown_end(), Some(Code::Signalled));
         assert_eq!(Seen::exited(3).unknown_end(), None);
+    }
+
+    #[test]
+    fn the_words_of_an_end_name_the_bound_and_the_signal() {
+        let killed = Seen { exit: None, signal: Some(15), ..Seen::exited(0) };
+        let how = |cause, limit| Seen { cause, limit, ..killed.clone() }.how();
+        let words = "ran longer than its time-out of 5s; ended with signal 15";
+        assert_eq!(how(Cause::TimeoutWhole, Some(5000)), words);
+        assert_eq!(how(Cause::OutputLimit, Some(100)), "printed more than 100 bytes; ended with signal 15");
+        assert_eq!(how(Cause::Stopped, None), "was asked to stop; ended with signal 15");
+        assert_eq!(killed.how(), "ended with signal 15");
     }
 
     #[test]

@@ -30,6 +30,9 @@ const NETWORK: &[(u32, &str)] = &[
 /// The flags for opening what may have been planted: no links, and no waiting for the other end of a pipe.
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
+/// As the flag of an open of the standard library: no links.
+pub(super) const NO_LINK: i32 = libc::O_NOFOLLOW;
+
 fn bits(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).unwrap_or(0)
 }
@@ -64,7 +67,10 @@ pub fn private_dir(path: &Path) -> Result<()> {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => {
-            return Err(Error::new(Code::StoreUnusable, format!("cannot make '{}': {error}", path.display())));
+            return Err(Error::new(
+                Code::StoreUnusable.fitting(&error),
+                format!("cannot make '{}': {error}", path.display()),
+            ));
         }
     }
     let meta = std::fs::symlink_metadata(path)
@@ -112,7 +118,7 @@ pub fn write_durable(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Err(error) = written {
         // The write is what failed; a staged file that cannot be removed either is only in the way.
         let _left = std::fs::remove_file(&staged);
-        return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what())));
+        return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what())));
     }
     sync_dir(folder)
 }
@@ -136,7 +142,7 @@ pub fn names(path: &Path) -> Result<Vec<String>> {
     let what = || format!("cannot list '{}'", path.display());
     match std::fs::read_dir(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+        Err(error) => Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
         Ok(entries) => {
             let mut names = Vec::new();
             for entry in entries {
@@ -276,7 +282,7 @@ pub fn remove_attempt_dir(path: &Path) -> Result<()> {
     let folder = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(folder) => folder,
         Err(rustix::io::Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+        Err(error) => return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
     };
     for entry in Dir::read_from(&folder).or_code(Code::StoreUnusable, what)? {
         let entry = entry.or_code(Code::StoreUnusable, what)?;

@@ -66,7 +66,9 @@ fn try_file(file: &File, path: &Path) -> Result<bool> {
     match fs2::FileExt::try_lock_exclusive(file) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-        Err(error) => Err(Error::new(Code::StoreUnusable, format!("cannot lock '{}': {error}", path.display()))),
+        Err(error) => {
+            Err(Error::new(Code::StoreUnusable.fitting(&error), format!("cannot lock '{}': {error}", path.display())))
+        }
     }
 }
 
@@ -115,7 +117,10 @@ fn blocking(path: &Path) -> Result<Lock> {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
-                return Err(Error::new(Code::StoreUnusable, format!("cannot lock '{}': {error}", path.display())));
+                return Err(Error::new(
+                    Code::StoreUnusable.fitting(&error),
+                    format!("cannot lock '{}': {error}", path.display()),
+                ));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! that cannot be told apart from a stranger gets no signal.
 
 use super::clock;
-pub use super::setup::{own_user, prepare};
+pub use super::setup::{own_user, parent, prepare};
 use crate::error::{Code, Error, OrCode, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -152,7 +152,8 @@ impl Identity {
         if stat.dead() || pidfd.as_ref().is_some_and(ended) {
             return Ok(None);
         }
-        let pid_ns = pid_namespace().ok_or("no PID namespace").or_code(Code::Internal, what)?;
+        let pid_ns =
+            pid_namespace().ok_or(ErrorKind::NotFound).map_err(std::io::Error::from).or_code(Code::Internal, what)?;
         let pidfd_ino = pidfd.as_ref().and_then(inode);
         Ok(Some(Self { boot: boot.to_owned(), pid_ns, pid, ticks: stat.started, pidfd_ino }))
     }

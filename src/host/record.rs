@@ -5,13 +5,25 @@ use super::{dir, process};
 use crate::domain::outcome::{Cause, Seen};
 use crate::error::{Code, Error, OrCode, Result};
 use crate::host::clock;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The most that is read of such a file.
 const FILE_MAX: u64 = 1 << 20;
+
+/// What becomes `exit`: its room is taken before the worker is started.
+const STAGED: &str = "exit.tmp";
+
+/// How much room that is: a block of most file systems.
+const ROOM: u64 = 4096;
+
+/// How many numbers of processes of each kind fit into it beside the rest.
+const PIDS_MAX: usize = 50;
 
 /// How far the keeper came, as `mark` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,20 +129,53 @@ struct Exit<'a> {
     seen: Seen,
 }
 
-/// Writes `exit`, which is there whole or not at all.
-pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()> {
-    let boot = process::boot_id().unwrap_or_default();
+fn end_line(attempt: &str, boot: &str, seen: &Seen) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(&Exit { attempt, boot, seen: seen.clone() })
         .or_code(Code::Internal, || "cannot write down the end".to_owned())?;
     bytes.push(b'\n');
-    replace(folder, "exit", &bytes)
+    Ok(bytes)
 }
 
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-    let staged = folder.join(format!("{name}.tmp"));
-    dir::write_private(&staged, bytes)?;
-    std::fs::rename(&staged, folder.join(name))
-        .or_code(Code::StoreUnusable, || format!("cannot write '{}/{name}'", folder.display()))
+/// Writes `exit`, which is there whole or not at all.
+pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()> {
+    let boot = process::boot_id().unwrap_or_default();
+    let mut bytes = end_line(attempt, boot, seen)?;
+    if bytes.len() as u64 > ROOM {
+        // Numbers of processes are all that can be so many; some of them tell enough.
+        let few = |pids: &[i32]| pids.iter().copied().take(PIDS_MAX).collect();
+        let seen = Seen { leaked: few(&seen.leaked), survivors: few(&seen.survivors), ..seen.clone() };
+        bytes = end_line(attempt, boot, &seen)?;
+    }
+    let what = || format!("cannot write '{}/exit'", folder.display());
+    let staged = folder.join(STAGED);
+    // What was reserved is overwritten where it lies, and only then cut: no step of this needs room.
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(dir::NO_LINK)
+        .open(&staged);
+    let mut file = file.or_code(Code::StoreUnusable, what)?;
+    file.write_all(&bytes).or_code(Code::StoreUnusable, what)?;
+    file.set_len(bytes.len() as u64).or_code(Code::StoreUnusable, what)?;
+    std::fs::rename(&staged, folder.join("exit")).or_code(Code::StoreUnusable, what)
+}
+
+/// Takes the room of the record of the end, before anything is dispatched: a disk that is full by then, be it by the
+/// worker's own output, must not cost the truth of how the worker ended.
+pub fn reserve_end(folder: &Path) -> Result<()> {
+    let what = || format!("cannot reserve '{}/{STAGED}'", folder.display());
+    let mut file = dir::create_new(&folder.join(STAGED)).or_code(Code::StoreUnusable, what)?;
+    match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
+        Ok(()) => Ok(()),
+        // Not every file system can; there the blanks that are written take the room once they are on the disk.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let blanks = vec![b' '; usize::try_from(ROOM).unwrap_or(0)];
+            file.write_all(&blanks).and_then(|()| file.sync_all()).or_code(Code::StoreUnusable, what)
+        }
+        Err(error) => Err(std::io::Error::from(error)).or_code(Code::StoreUnusable, what),
+    }
 }
 
 /// What the keeper saw of the end of this attempt; `None` when it has not said so completely, or in an earlier boot,
@@ -209,6 +254,21 @@ mod tests {
         let other = text.replace(process::boot_id().unwrap(), "another");
         std::fs::write(folder.join("exit"), other).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
+    }
+
+    #[test]
+    fn the_reserved_room_is_what_the_end_is_written_into() {
+        use std::os::unix::fs::MetadataExt as _;
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path();
+        reserve_end(folder).unwrap();
+        let room = std::fs::metadata(folder.join(STAGED)).unwrap();
+        assert!(room.len() == ROOM && room.blocks() > 0, "{room:?}");
+        let seen = Seen { leaked: (1_000_000..1_002_000).collect(), ..Seen::exited(3) };
+        write_exit(folder, "42.1", &seen).unwrap();
+        let written = std::fs::metadata(folder.join("exit")).unwrap();
+        assert!(written.ino() == room.ino() && written.len() <= ROOM, "{written:?}");
+        assert_eq!(read_exit(folder).unwrap().map(|seen| (seen.exit, seen.leaked.len())), Some((Some(3), PIDS_MAX)));
     }
 
     #[test]

@@ -81,6 +81,11 @@ pub(super) fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }
 
+/// The number of this process's parent: another one once the parent has ended, as this process is its child until then.
+pub fn parent() -> i32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get())
+}
+
 /// The number of the user that we act as.
 pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()

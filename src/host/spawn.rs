@@ -28,6 +28,9 @@ const KEEPER_ENVIRONMENT: &[&str] = &["PATH", "ARES_LOG", "ARES_FAULT"];
 #[cfg(not(debug_assertions))]
 const KEEPER_ENVIRONMENT: &[&str] = &["PATH", "ARES_LOG"];
 
+/// The variable that tells a sibling which process started it. The workers get it from nobody.
+pub const SIBLING_OF: &str = "ARES_SIBLING_OF";
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -203,7 +206,8 @@ pub fn run_inherited(program: &OsStr, args: &[OsString], env: &[(&str, &str)]) -
 /// Starts this program once more with these arguments and the caller's own streams.
 pub fn sibling(args: &[OsString]) -> Result<Child> {
     let own_name = std::env::args_os().next().unwrap_or_default();
-    let expression = duct::cmd(Path::new(OWN_PROGRAM), args).before_spawn(move |command| {
+    let expression = duct::cmd(Path::new(OWN_PROGRAM), args).env(SIBLING_OF, std::process::id().to_string());
+    let expression = expression.before_spawn(move |command| {
         command.arg0(&own_name);
         restore_umask(command);
         Ok(())

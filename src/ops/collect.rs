@@ -71,6 +71,13 @@ impl Evidence {
         Ok(Self { report, seen, result, stdout, stderr })
     }
 
+    /// The same where a program that cannot be executed is not the job's own: it may be offered again.
+    #[must_use]
+    pub fn blameless(mut self) -> Self {
+        self.report.lasting = false;
+        self
+    }
+
     /// What the worker is said to have done.
     pub fn report(&self) -> &Report {
         &self.report

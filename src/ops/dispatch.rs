@@ -10,7 +10,7 @@ use crate::domain::attempt::State as AttemptState;
 use crate::domain::id::{AttemptId, Handle};
 use crate::domain::outcome::{Cause, Report, Seen};
 use crate::domain::time::Span;
-use crate::error::{Code, Error, OrCode as _, Result};
+use crate::error::{Class, Code, Error, OrCode as _, Result};
 use crate::fault;
 use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
@@ -43,6 +43,15 @@ pub struct Watch<'a> {
     pub grace: Span,
     /// When that request was seen.
     pub asked: Option<Mark>,
+    /// The process that started this one as one of several runners, without which it is to start nothing more.
+    pub parent: Option<i32>,
+}
+
+impl Watch<'_> {
+    /// Whether nothing more is to be started: we were asked to end, or whoever would ask us is gone.
+    pub fn over(&mut self) -> bool {
+        self.signals.count() > 0 || self.parent.is_some_and(|parent| process::parent() != parent)
+    }
 }
 
 /// What came of preparing an attempt.
@@ -100,6 +109,7 @@ pub fn prepare(
         let refusal = "E2BIG: the arguments are too long";
         return Ok(Prepared::Refused(Error::new(Code::CannotExecute, refusal)));
     }
+    keeper::reserve_end(&start.dir)?;
     Ok(Prepared::Ready(Box::new(start)))
 }
 
@@ -207,6 +217,18 @@ pub fn follow(
             return Err(Error::new(Code::Uncertain, format!("the keeper of attempt {} does not answer", attempt.id))
                 .hint(format!("look at process {}, then ares reconcile {}", keeper.pid(), attempt.id.job)));
         }
+    }
+}
+
+/// What a failure after the dispatch means: the worker ran, and only the record of its end is missing. The keeper has
+/// written that down, and whoever looks next reads it.
+pub(super) fn unrecorded(id: AttemptId, error: Error) -> Error {
+    match error.code.class() {
+        Class::Store | Class::Unknown | Class::Busy => {
+            Error::new(Code::ReceiptFailed, format!("attempt {id} ran and its end is not recorded: {error}"))
+                .hint("make the store work again; the next ares-run or ares-reconcile records the end that was seen")
+        }
+        _ => error,
     }
 }
 

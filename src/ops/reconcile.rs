@@ -35,6 +35,8 @@ pub struct Found {
     pub was: AttemptState,
     /// What became of it.
     pub became: Became,
+    /// The code of its end, where it has one.
+    pub code: Option<Code>,
     /// Why.
     pub detail: String,
 }
@@ -90,10 +92,15 @@ pub fn is_left(store: &mut Store, id: AttemptId) -> Result<bool> {
 }
 
 fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
-    let found =
-        |became, detail: &str| Found { attempt: attempt.id, was: attempt.state, became, detail: detail.to_owned() };
+    let found = |became, code, detail: &str| Found {
+        attempt: attempt.id,
+        was: attempt.state,
+        became,
+        code,
+        detail: detail.to_owned(),
+    };
     if owner_lives(store, attempt)? {
-        return Ok(found(Became::Alive, "its owner is alive"));
+        return Ok(found(Became::Alive, None, "its owner is alive"));
     }
     if attempt.state == AttemptState::Claimed {
         let detail = "its owner is gone and nothing had been dispatched";
@@ -109,15 +116,15 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
         if !dry_run {
             dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
         }
-        return Ok(found(Became::Released(state), detail));
+        return Ok(found(Became::Released(state), Some(Code::NeverStarted), detail));
     }
     let folder = store.attempt_dir(attempt.id);
     match ending(store, attempt, &folder)? {
-        Ending::Alive(detail) => Ok(found(Became::Orphaned, detail)),
+        Ending::Alive(detail) => Ok(found(Became::Orphaned, None, detail)),
         Ending::Known(report, seen) => {
-            let detail = report.detail.clone();
+            let (code, detail) = (report.code, report.detail.clone());
             let state = settle(store, attempt, &folder, *report, seen, dry_run)?;
-            Ok(found(Became::Settled(state), &detail))
+            Ok(found(Became::Settled(state), code, &detail))
         }
     }
 }
@@ -151,23 +158,20 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         };
     };
     let Some(keeper) = identity(keeper) else { return ambiguous("its keeper's identity does not read") };
+    // The record of the end is the last that a keeper writes of an attempt: it counts while the keeper is still there.
+    if let Some(seen) = keeper::read_exit(folder)? {
+        return recorded(store, attempt, folder, seen);
+    }
     match process::life(&keeper) {
-        // Its record is the last thing that it writes of an attempt; with that there is nothing to wait for.
-        Life::Alive if keeper::read_exit(folder)?.is_none() => {
-            return Ok(Ending::Alive("its owner is gone, its keeper goes on"));
-        }
+        Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
-        Life::Alive | Life::Dead => {}
+        Life::Dead => {}
     }
     if keeper.boot != Identity::own()?.boot {
         return ambiguous("the machine was started anew while it ran");
     }
     if let Some(seen) = keeper::read_end(folder)? {
-        let job = store.read(|view| view.job(attempt.id.job))?;
-        let session = store.read(|view| view.session(job.session))?;
-        let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
-        let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
-        return Ok(Ending::Known(Box::new(report), Some(seen)));
+        return recorded(store, attempt, folder, seen);
     }
     match keeper::read_mark(folder)? {
         Mark::Missing => {
@@ -181,6 +185,15 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
     }
+}
+
+/// The end that a keeper wrote down, read through the job's adapter.
+fn recorded(store: &Store, attempt: &Attempt, folder: &Path, seen: Seen) -> Result<Ending> {
+    let job = store.read(|view| view.job(attempt.id.job))?;
+    let session = store.read(|view| view.session(job.session))?;
+    let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
+    let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
+    Ok(Ending::Known(Box::new(report), Some(seen)))
 }
 
 fn settle(

@@ -1,13 +1,14 @@
 //! Carrying out jobs: claim, dispatch, follow, settle, one attempt at a time; the settlement and the next claim are one
 //! commit, so a job costs two.
 
+use super::Caller;
 use super::claim::{self, Owner};
 use super::collect::Evidence;
 use super::dispatch::{self, Prepared, Watch};
-use super::{Caller, reconcile};
-use crate::domain::id::{AttemptId, Handle};
+use super::reconcile::{self, Became, Found};
+use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::job::State;
-use crate::domain::outcome::{Outcome, Seen};
+use crate::domain::outcome::Outcome;
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::fault;
@@ -52,7 +53,7 @@ pub struct Ended {
 }
 
 /// What a runner came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Attempts whose job succeeded.
     pub ok: u64,
@@ -60,9 +61,21 @@ pub struct Tally {
     pub failed: u64,
     /// Attempts after which the job is queued again.
     pub again: u64,
-    /// Attempts whose job is uncertain.
-    pub uncertain: u64,
+    /// The jobs whose attempt is uncertain, those that crashes left and this runner found included.
+    pub uncertain: Vec<JobId>,
 }
+
+/// What a runner tells while it runs.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// An attempt of its own came to its end.
+    Ended(&'a Ended),
+    /// It found the end of an attempt that a crash had left.
+    Found(&'a Found),
+}
+
+/// Who hears of it.
+type Told<'a> = dyn FnMut(&News<'_>) -> Result<()> + 'a;
 
 /// A job that was claimed and is to be dispatched.
 struct Next {
@@ -80,8 +93,8 @@ struct Runner<'a> {
     tally: Tally,
     /// The attempt that was settled last, whose files are removed while the next one runs.
     settled: Option<AttemptId>,
-    /// Whether the machine had no room for the last worker; the queue is not to be tried against that.
-    short: bool,
+    /// Why the machine had no room for the last worker: nothing else is tried against that.
+    stuck: Option<Error>,
 }
 
 /// Runs jobs. `told` hears of every attempt after its settlement is committed.
@@ -92,12 +105,11 @@ pub fn run(
     wanted: &Wanted,
     until: Until,
     watch: &mut Watch<'_>,
-    told: &mut dyn FnMut(&Ended) -> Result<()>,
+    told: &mut Told<'_>,
 ) -> Result<Tally> {
     // A runner waits for its turn: what it has to settle must not be lost to a short time-out.
     store.set_wait(None);
     let owner = Owner::this_process(store)?;
-    reconcile::pass(store, false)?;
     let mut runner = Runner {
         store,
         caller,
@@ -107,9 +119,9 @@ pub fn run(
         keeper: None,
         tally: Tally::default(),
         settled: None,
-        short: false,
+        stuck: None,
     };
-    let answer = runner.carry_on(until, watch, told);
+    let answer = runner.look(told).and_then(|_| runner.carry_on(until, watch, told));
     runner.clear_settled();
     let Runner { store, owner, keeper, tally, .. } = runner;
     drop(keeper);
@@ -121,34 +133,42 @@ pub fn run(
 }
 
 impl Runner<'_> {
-    fn carry_on(
-        &mut self,
-        until: Until,
-        watch: &mut Watch<'_>,
-        told: &mut dyn FnMut(&Ended) -> Result<()>,
-    ) -> Result<()> {
-        let mut next = self.claim_or_wait(until, watch)?;
+    /// Finds what crashes left and tells of it; says whether anything was changed.
+    fn look(&mut self, told: &mut Told<'_>) -> Result<bool> {
+        let pass = reconcile::pass(self.store, false)?;
+        for found in &pass.found {
+            let Became::Settled(state) = found.became else { continue };
+            if state == State::Uncertain {
+                self.tally.uncertain.push(found.attempt.job);
+            }
+            told(&News::Found(found))?;
+        }
+        Ok(pass.changed > 0)
+    }
+
+    fn carry_on(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut Told<'_>) -> Result<()> {
+        let mut next = self.claim_or_wait(until, watch, told)?;
         while let Some(claimed) = next.take() {
-            if watch.signals.count() > 0 {
+            if watch.over() {
                 // Nothing was dispatched: giving it back burns no try.
                 return self.give_back(claimed.handle.attempt);
             }
             let (ended, following) = self.carry_out(claimed, until, watch)?;
             if let Some(ended) = ended
-                && let Err(error) = told(&ended)
+                && let Err(error) = told(&News::Ended(&ended))
             {
                 if let Some(following) = following {
                     self.give_back(following.handle.attempt)?;
                 }
                 return Err(error);
             }
-            if self.short {
-                return Err(short());
+            if let Some(error) = self.stuck.take() {
+                return Err(error);
             }
             next = match following {
                 Some(following) => Some(following),
                 None if until == Until::One => None,
-                None => self.claim_or_wait(until, watch)?,
+                None => self.claim_or_wait(until, watch, told)?,
             };
         }
         Ok(())
@@ -183,11 +203,13 @@ impl Runner<'_> {
         self.clear_settled();
         let attempt = self.store.read(|view| view.attempt(id))?;
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
-        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch)?;
+        let unrecorded = |error| dispatch::unrecorded(id, error);
+        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch);
+        let evidence = evidence.map_err(unrecorded)?;
         fault::point("run.ended");
-        self.short = evidence.seen().is_some_and(Seen::short);
-        let claim_too = until != Until::One && watch.signals.count() == 0 && !self.short;
-        let (state, following) = self.settle(&attempt, &evidence, claim_too)?;
+        self.stuck = stuck(id, &evidence);
+        let claim_too = until != Until::One && !watch.over() && self.stuck.is_none();
+        let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
         Ok((Some(self.ended(&attempt, &evidence, state)), following))
@@ -304,7 +326,7 @@ impl Runner<'_> {
             State::Succeeded => self.tally.ok += 1,
             State::Failed | State::Cancelled => self.tally.failed += 1,
             State::Queued | State::Claimed | State::Running => self.tally.again += 1,
-            State::Uncertain => self.tally.uncertain += 1,
+            State::Uncertain => self.tally.uncertain.push(attempt.id.job),
         }
         let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
         Ended {
@@ -318,17 +340,17 @@ impl Runner<'_> {
     }
 
     /// The next job; where there is none, what `until` says: end, or wait for one.
-    fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>) -> Result<Option<Next>> {
+    fn claim_or_wait(&mut self, until: Until, watch: &mut Watch<'_>, told: &mut Told<'_>) -> Result<Option<Next>> {
         let (mut pause, mut looked) = (Duration::from_millis(10), None);
         loop {
-            if watch.signals.count() > 0 {
+            if watch.over() {
                 return Ok(None);
             }
             // What did not change since the last look is not looked at again, unless something comes due.
             let version = self.store.data_version()?;
             let (due, retry) = self.store.read(|view| view.next_due(self.wanted))?;
             if looked != Some(version) || due.is_some_and(|due| due <= clock::now()) {
-                if let Some(next) = self.claim_next()? {
+                if let Some(next) = self.claim_next(told)? {
                     return Ok(Some(next));
                 }
                 looked = Some(version);
@@ -343,7 +365,7 @@ impl Runner<'_> {
         }
     }
 
-    fn claim_next(&mut self) -> Result<Option<Next>> {
+    fn claim_next(&mut self, told: &mut Told<'_>) -> Result<Option<Next>> {
         for again in [true, false] {
             let random = random::bytes()?;
             let Self { store, config, wanted, owner, .. } = self;
@@ -358,7 +380,7 @@ impl Runner<'_> {
                 return Ok(Some(Next { job, handle }));
             }
             // A dead owner may fill a group: look once who is alive.
-            if !(again && kept_back && reconcile::pass(store, false)?.changed > 0) {
+            if !(again && kept_back && self.look(told)?) {
                 return Ok(None);
             }
         }
@@ -376,12 +398,15 @@ fn due_in(due: Option<Time>) -> Duration {
     due.map_or(IDLE, |due| Span((due.0 - clock::now().0).max(1)).duration())
 }
 
-fn short() -> Error {
-    Error::new(
-        Code::NeverStarted,
-        "the machine had no room for another process; what was to be started is queued again",
-    )
-    .hint("look at ulimit -u, ulimit -n and the memory, then repeat")
+/// What the machine lacked for this attempt, whose job is queued again: the next one would find no more of it.
+fn stuck(id: AttemptId, evidence: &Evidence) -> Option<Error> {
+    let seen = evidence.seen()?;
+    let why = format!("attempt {id} was not started, and is queued again: {}", evidence.report().detail);
+    if seen.no_room() {
+        return Some(Error::new(Code::StoreFull, why));
+    }
+    let hint = "look at ulimit -u, ulimit -n and the memory, then repeat";
+    seen.short().then(|| Error::new(Code::NeverStarted, why).hint(hint))
 }
 
 fn no_keeper() -> Error {

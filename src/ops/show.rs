@@ -5,6 +5,7 @@ use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::State;
+use crate::domain::outcome::Seen;
 use crate::domain::spec::Dependency;
 use crate::error::{Code, Error, Result};
 use crate::host::growing::Growing;
@@ -328,6 +329,20 @@ pub fn content(store: &Store, id: AttemptId, stream: Stream) -> Result<Vec<u8>> 
         Err(error) if error.code == Code::NotFound => Ok(Vec::new()),
         other => other,
     }
+}
+
+/// At how many bytes an output of an attempt was cut; `None` for one that is whole. It is seen from the record, as what
+/// is kept holds nothing but what was printed.
+pub fn cut(store: &Store, id: AttemptId, stream: Stream) -> Result<Option<i64>> {
+    let name = match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+        Stream::Result => return Ok(None),
+    };
+    let (attempt, job) = store.read(|view| Ok((view.attempt(id)?, view.job(id.job)?)))?;
+    let seen = attempt.seen.as_deref().and_then(|seen| serde_json::from_str::<Seen>(seen).ok());
+    let cut = seen.is_some_and(|seen| seen.cut.iter().any(|stream| stream == name));
+    Ok(cut.then_some(job.spec.limits.output_max))
 }
 
 /// The events that a worker printed, parsed by its adapter from its standard output.

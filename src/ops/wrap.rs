@@ -11,7 +11,7 @@ use crate::domain::spec::OUTPUT_MAX;
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::config::Config;
-use crate::host::keeper::{Keeper, Start};
+use crate::host::keeper::{self, Keeper, Start};
 use crate::host::process::{self, Identity, Signal};
 use crate::host::signals::Signals;
 use crate::host::spawn::{self, Status};
@@ -33,6 +33,8 @@ pub struct Wrapped {
     pub handle: Handle,
     /// How the command ended; its status is passed on.
     pub status: Status,
+    /// How many processes of it are left, which nobody ends.
+    pub left: usize,
 }
 
 /// Claims the next job and runs the command for it. `None` when nothing may run now.
@@ -54,16 +56,17 @@ pub fn wrap(
     let handle: Handle = claimed.handle.parse()?;
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
     let ended = if capture {
-        captured(store, caller, &handle, command, &mut signals)
+        captured(store, caller, &handle, command, &mut signals).map(|status| (status, 0))
     } else {
         inherited(store, &handle, command, &mut signals).and_then(|status| {
-            record(store, &handle, &attempt, status)?;
-            Ok(status)
+            let left = process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).len();
+            record(store, &handle, &attempt, status, left)?;
+            Ok((status, left))
         })
     };
-    let status = ended?;
+    let (status, left) = ended?;
     owner.retire();
-    Ok(Some(Wrapped { handle, status }))
+    Ok(Some(Wrapped { handle, status, left }))
 }
 
 /// What a command is told of the attempt that it is run for. Store and attempt are also the mark by which its processes
@@ -101,8 +104,17 @@ fn inherited(store: &Store, handle: &Handle, command: &[OsString], signals: &mut
     }
 }
 
+/// What is said of processes that a command left; nobody but their caller knows whether they are meant to go on.
+pub fn left_words(left: usize) -> Option<String> {
+    match left {
+        0 => None,
+        1 => Some("1 process of it is left".to_owned()),
+        n => Some(format!("{n} processes of it are left")),
+    }
+}
+
 /// Settles by the command's end, unless the command has done so itself.
-fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status) -> Result<()> {
+fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status, left: usize) -> Result<()> {
     let settled = store.read(|view| Ok(view.attempt(attempt.id)?.state))?;
     if matches!(settled, AttemptState::Ended | AttemptState::Uncertain) {
         return Ok(());
@@ -115,6 +127,11 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status)
             (Outcome::Void, Some(Code::CannotExecute), std::io::Error::from_raw_os_error(errno).to_string(), None, None)
         }
     };
+    let because = match (because.as_str(), left_words(left)) {
+        (_, None) => because,
+        ("", Some(words)) => words,
+        (because, Some(words)) => format!("{because}; {words}"),
+    };
     let say = settle::Say {
         handle: handle.clone(),
         outcome,
@@ -124,7 +141,8 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status)
         signal,
         result: None,
         usage: None,
-        lasting: outcome == Outcome::Void,
+        // That the command cannot be executed is the caller's mistake and not the job's, which is queued again.
+        lasting: false,
         retry: outcome == Outcome::Error,
     };
     match settle::settle(store, None, &say) {
@@ -159,34 +177,29 @@ fn captured(
         tracing::debug!(%error, "the keeper did not take the attempt");
     }
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
-    let mut watch = Watch { signals, grace: Span(0), asked: None };
+    let mut watch = Watch { signals, grace: Span(0), asked: None, parent: None };
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
-    let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch)?;
+    let unrecorded = |error| dispatch::unrecorded(attempt.id, error);
+    let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;
+    let evidence = evidence.blameless();
     let status = status_of(evidence.report(), evidence.seen());
-    store.write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop)).map_err(
-        |error| Error::new(Code::ReceiptFailed, format!("attempt {} ran and is not recorded: {error}", attempt.id)),
-    )?;
+    store
+        .write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop))
+        .map_err(unrecorded)?;
     dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
     Ok(status)
 }
 
-/// Gives back a claim that came to nothing. A command that is not there would not be there the next time either.
+/// Gives back a claim that came to nothing. That the command is not there is no fault of the job.
 fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Status> {
     let id = handle.attempt;
-    let lasting = error.code == Code::CannotExecute;
     // After a commit of which nobody knows the attempt may be running; then this moves nothing.
-    let back = store.write(clock::now(), |ledger| {
-        if lasting {
-            ledger.refuse(id, error.code, &error.message)
-        } else {
-            ledger.release(id, error.code, &error.message)
-        }
-    });
+    let back = store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message));
     match back {
         Ok(_) => dir::clear_attempt_dir(&store.attempt_dir(id)),
         Err(other) => tracing::debug!(error = %other, "the claim was not given back"),
     }
-    if lasting { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }
+    if error.code == Code::CannotExecute { Ok(Status::NotExecuted(ENOENT)) } else { Err(error) }
 }
 
 fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, command: &[OsString]) -> Result<Start> {
@@ -203,6 +216,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
     let program = program::named(&name, &cwd, caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
     let folder = store.attempt_dir(handle.attempt);
     dir::private_dir(&folder)?;
+    keeper::reserve_end(&folder)?;
     let mut env = caller.env.clone();
     env.extend(variables(store, handle).map(|(name, value)| (name.to_owned(), value)));
     let limits = &job.spec.limits;

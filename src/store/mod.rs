@@ -298,16 +298,25 @@ fn commit_error(error: &rusqlite::Error) -> Error {
 }
 
 fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
+    let last = std::io::Error::last_os_error();
     let text = error.to_string();
     let code = match error.sqlite_error().map(|e| e.extended_code) {
         _ if text.contains("ARES_ILLEGAL_MOVE") => Code::IllegalMove,
         Some(5 | 261 | 517 | 773) => Code::StoreBusy,
-        Some(13 | 4874) => Code::StoreFull,
+        Some(rusqlite::ffi::SQLITE_FULL) => Code::StoreFull,
         Some(8 | 264 | 520 | 776 | 1032 | 1288 | 1544) => Code::StoreReadOnly,
         Some(11 | 26 | 267 | 523 | 779) => Code::StoreDamaged,
         Some(14 | 526 | 782 | 1038 | 1294 | 1550) => Code::StoreUnusable,
-        Some(extended) if extended & 0xff == 10 => Code::StoreUnusable,
+        Some(extended) if extended & 0xff == rusqlite::ffi::SQLITE_IOERR => return io_error(what, &text, last),
         _ => Code::Internal,
     };
     Error::new(code, format!("cannot {what}: {text}"))
+}
+
+/// SQLite says "full" only of some writes; for others, such as of its shared memory, a full disk and a failing one are
+/// the same to it, and only the system's own word tells them apart. Calls that succeed leave that word as it is.
+fn io_error(what: &str, text: &str, last: std::io::Error) -> Error {
+    let code = Code::StoreUnusable.fitting(&last);
+    let error = Error::new(code, format!("cannot {what}: {text}"));
+    if code == Code::StoreFull { error } else { error.hint("look whether the disk fails or is full: dmesg, df") }
 }

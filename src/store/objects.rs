@@ -96,7 +96,7 @@ impl Spool {
         match std::fs::hard_link(path, &to) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
+            Err(error) => return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
         }
         dir::sync_dir(folder)?;
         Ok(Some(Object { digest, size, bytes: None }))

@@ -48,16 +48,21 @@ pub(super) fn no_terminal(spec: &Spec) -> Vec<(String, String)> {
 
 /// The report on a program that was never executed.
 pub(super) fn not_executed(seen: &Seen) -> Report {
+    if seen.no_room() {
+        return Report::void(Code::NeverStarted, "there was no room for the files of the attempt", false);
+    }
+    let words = errno_words(seen.errno);
+    let words = seen.what.as_ref().map_or_else(|| words.clone(), |what| format!("{words}; {what}"));
     // A program that is being written is whole in a moment.
     let passing = seen.short() || seen.errno == Some(26);
     let code = if passing { Code::NeverStarted } else { Code::CannotExecute };
-    Report::void(code, errno_words(seen.errno), !passing)
+    Report::void(code, words, !passing)
 }
 
 /// What happened, by the exit status alone.
 pub(super) fn finish(seen: &Seen) -> Report {
     if let Some(code) = seen.unknown_end() {
-        return Report::ambiguous(code, seen.signal.map_or_else(String::new, |signal| format!("signal {signal}")));
+        return Report::ambiguous(code, "");
     }
     match seen.exit {
         Some(0) => Report::ok(),
@@ -138,6 +143,14 @@ mod tests {
         spec.options.clear();
         spec.program.clear();
         assert!(check(&spec).is_err());
+    }
+
+    #[test]
+    fn a_disk_without_room_is_no_fault_of_the_job() {
+        let seen = |errno| Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) };
+        let (full, missing) = (not_executed(&seen(28)), not_executed(&seen(2)));
+        assert_eq!((full.code, full.lasting), (Some(Code::NeverStarted), false));
+        assert_eq!((missing.code, missing.lasting), (Some(Code::CannotExecute), true));
     }
 
     #[test]

@@ -196,6 +196,9 @@ impl Reader {
             (_, Kind::Command) => command::finish(seen),
             (_, Kind::Codex(reader)) => reader.finish(seen, stderr_tail),
         };
+        if report.code.is_some() && report.code == seen.unknown_end() {
+            note(&mut report, &seen.how());
+        }
         if !seen.leaked.is_empty() {
             let (n, s) = (seen.leaked.len(), if seen.leaked.len() == 1 { "process was" } else { "processes were" });
             note(&mut report, &format!("{n} {s} left and had to be ended"));

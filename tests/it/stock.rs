@@ -130,3 +130,21 @@ pub(crate) fn program(name: &str) -> String {
 pub(crate) fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// A store on a small file system of its own, which goes with the script that mounted it.
+pub(crate) fn on_tmpfs(stock: &Stock, size: &str, script: &str) -> Option<String> {
+    if !root() {
+        crate::harness::skipped("only root can mount a small file system");
+        return None;
+    }
+    let script = format!("mkdir -p m && mount -t tmpfs -o size={size},mode=700 none m || exit 77\n{script}");
+    // A mount namespace of its own, so that nothing stays mounted whatever happens.
+    let mut command = stock.command("unshare");
+    let ran = command.args(["-m", "/bin/bash", "-c", &script]).output().map(crate::harness::ran).expect("it starts");
+    if ran.status == 77 || ran.err.contains("unshare failed") {
+        crate::harness::skipped("this machine lets nobody mount");
+        return None;
+    }
+    assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
+    Some(ran.out)
+}

@@ -24,15 +24,31 @@ use std::time::Duration;
 /// How long a reader that only tests the lock may keep it from us.
 const LOCK_TRIES: u32 = 500;
 
+/// How much is kept of what was in the way, in characters.
+const WHAT_MAX: usize = 400;
+
 /// Why nothing ran, and for people: what was in the way.
 struct Unable {
     errno: i32,
-    what: &'static str,
+    what: String,
 }
 
 impl Unable {
-    fn at(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self { errno: errno(&error), what }
+    fn at(what: &str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self { errno: errno(&error), what: format!("cannot open its {what}") }
+    }
+
+    /// A directory that cannot be entered.
+    fn enter(cwd: &Path, errno: i32) -> Self {
+        Self { errno, what: format!("cannot enter directory '{}'", cwd.display()) }
+    }
+
+    /// A program that cannot be executed. The kernel says of a missing interpreter what it says of a missing program.
+    fn execute(program: &Path, error: &io::Error) -> Self {
+        let errno = errno(error);
+        let there = errno == Errno::NOENT.raw_os_error() && program.exists();
+        let why = if there { " (its interpreter may be missing)" } else { "" };
+        Self { errno, what: format!("cannot execute '{}'{why}", program.display()) }
     }
 }
 
@@ -56,7 +72,7 @@ pub(super) fn carry_out(start: &Start, owner: &mut Lines, survivors: &mut Vec<i3
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(Error::new(Code::Internal, "the attempt was begun before"));
         }
-        Err(error) => return Ok(finish(start, not_executed(began, errno(&error)))),
+        Err(error) => return Ok(finish(start, not_executed(began, Unable::at("mark")(error)))),
     };
     fault::point("keeper.after_mark");
     let seen = begun(start, marks, began, owner, survivors);
@@ -72,11 +88,13 @@ fn finish(start: &Start, seen: Seen) -> Seen {
     seen
 }
 
-fn not_executed(began: Time, errno: i32) -> Seen {
+fn not_executed(began: Time, unable: Unable) -> Seen {
     Seen {
         cause: Cause::NotExecuted,
         exit: None,
-        errno: Some(errno),
+        errno: Some(unable.errno),
+        // It goes into the room that was reserved for the end.
+        what: Some(unable.what.chars().take(WHAT_MAX).collect()),
         started: began.0,
         ended: clock::now().0,
         ..Seen::exited(0)
@@ -88,8 +106,8 @@ fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, surviv
         Ok(running) => running,
         Err(unable) => {
             // The record of the end says the same; without either, "about to start" is what stays, and is true.
-            let _full = marks.not_executed(unable.errno, unable.what);
-            return not_executed(began, unable.errno);
+            let _full = marks.not_executed(unable.errno, &unable.what);
+            return not_executed(began, unable);
         }
     };
     let pid = running.child.pid();
@@ -108,6 +126,7 @@ fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, surviv
         cpu_ms,
         leaked: swept.leaked,
         survivors: swept.survivors,
+        limit: limit(start, watched.cause),
         cut: cut(start, &running),
         ..Seen::exited(0)
     };
@@ -120,6 +139,17 @@ fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, surviv
     seen
 }
 
+/// The bound that made the worker be ended.
+fn limit(start: &Start, cause: Cause) -> Option<i64> {
+    match cause {
+        Cause::TimeoutWhole => start.timeout_ms,
+        Cause::TimeoutFirst => start.timeout_first_ms,
+        Cause::TimeoutIdle => start.timeout_idle_ms,
+        Cause::OutputLimit => Some(start.output_max),
+        Cause::Exited | Cause::NotExecuted | Cause::Stopped | Cause::Finished => None,
+    }
+}
+
 /// Everything that must be there before the worker is, then the worker.
 fn run(start: &Start) -> std::result::Result<Running, Unable> {
     let lock = take_lock(&start.dir.join("worker.lock"))?;
@@ -130,11 +160,12 @@ fn run(start: &Start) -> std::result::Result<Running, Unable> {
     let cwd = Path::new(&start.cwd);
     match std::fs::metadata(cwd) {
         Ok(meta) if meta.is_dir() => {}
-        Ok(_) => return Err(Unable { errno: Errno::NOTDIR.raw_os_error(), what: "directory" }),
-        Err(error) => return Err(Unable { errno: errno(&error), what: "directory" }),
+        Ok(_) => return Err(Unable::enter(cwd, Errno::NOTDIR.raw_os_error())),
+        Err(error) => return Err(Unable::enter(cwd, errno(&error))),
     }
+    let program = program(start);
     let worker = Worker {
-        program: program(start),
+        program: program.clone(),
         args: &start.args,
         env: &start.env,
         dir: cwd,
@@ -143,7 +174,7 @@ fn run(start: &Start) -> std::result::Result<Running, Unable> {
         stderr: stderr.try_clone().map_err(Unable::at("stderr"))?,
         lock: lock.as_fd(),
     };
-    let child = spawn::worker(worker).map_err(Unable::at("program"))?;
+    let child = spawn::worker(worker).map_err(|error| Unable::execute(Path::new(&program), &error))?;
     Ok(Running { child, stdout, stderr, _lock: lock })
 }
 
@@ -162,10 +193,10 @@ fn take_lock(path: &Path) -> std::result::Result<Lock, Unable> {
             Ok(Some(lock)) => return Ok(lock),
             // Someone looks whether it is held; that takes microseconds.
             Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-            Err(_) => return Err(Unable { errno: Errno::IO.raw_os_error(), what: "lock" }),
+            Err(_) => return Err(Unable { errno: Errno::IO.raw_os_error(), what: "cannot take its lock".to_owned() }),
         }
     }
-    Err(Unable { errno: Errno::AGAIN.raw_os_error(), what: "lock" })
+    Err(Unable { errno: Errno::AGAIN.raw_os_error(), what: "cannot take its lock".to_owned() })
 }
 
 /// Opens a regular file as standard input; anything else could keep the keeper waiting.

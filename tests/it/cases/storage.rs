@@ -1,6 +1,6 @@
 //! Failures of what lies below: locks, room, file systems.
 
-use crate::stock::{Stock, bash};
+use crate::stock::{Stock, bash, on_tmpfs};
 
 #[test]
 fn case_47_a_foreign_reader_closing_the_database_loses_no_commit_of_ours() {
@@ -54,6 +54,32 @@ fn case_51_without_room_no_worker_is_started() {
         ares-run --drain --quiet >/dev/null; echo $?; cat effects";
     let ran = bash(&stock, script);
     assert_eq!(ran.out, "5\nqueued 0\n0\nran\n", "{}", ran.err);
+}
+
+#[test]
+fn case_51_a_disk_that_fills_up_meanwhile_costs_no_true_end() {
+    let stock = Stock::new();
+    // Once someone else fills it, once the job's own output.
+    let script = "export ARES_DIR=$PWD/m/s; ares-init >/dev/null
+        fill() { dd if=/dev/zero of=m/fill$1 bs=1k; dd if=/dev/zero of=m/rest$1 bs=1; } 2>/dev/null
+        ares-submit -- sh -c 'echo begin; : >\"$0\"; while [ -e \"$0\" ]; do sleep 0.02; done; exit 7' $PWD/wait >/dev/null
+        ares-run 2>err & while ! [ -e wait ]; do sleep 0.02; done; fill 1; rm wait; wait $!; echo $?; cat err
+        ares-reconcile --quiet; echo $?; rm m/fill* m/rest*
+        ares-reconcile --format '%(attempt) %(state)'; ares-show 1.1 --format '%(code) %(seen)' | tr ',' '\n' | grep exit
+        ares-submit -- sh -c 'yes 2>/dev/null; exit 0' >/dev/null; ares-run 2>err; echo $?; cat err
+        truncate -s 1k m/s/attempts/2.1/stdout
+        ares-reconcile --format '%(attempt) %(state)'; ares-show 2.1 --format '%(outcome)'; ares-show 2 --output stdout | wc -c";
+    let Some(out) = on_tmpfs(&stock, "1200k", script) else { return };
+    let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with("hint:")).collect();
+    let unrecorded = |line: &str, attempt: &str| {
+        line.starts_with(&format!("ares-run: ARES_EFFECT_RECEIPT_FAILED: attempt {attempt} ran and"))
+    };
+    assert!(unrecorded(lines[1], "1.1") && unrecorded(lines[7], "2.1"), "{out}");
+    assert_eq!(
+        (lines[0], &lines[2..7]),
+        ("9", &["5", "1.1 failed", "ARES_EXIT_STATUS {\"cause\":\"exited\"", "\"exit\":7", "9"][..])
+    );
+    assert_eq!(lines[8..], ["2.1 succeeded", "ok", "1024"]);
 }
 
 #[test]

@@ -134,9 +134,9 @@ fn a_commands_own_status_is_passed_on() {
         for (command, status, end) in [
             ("true", 0, "succeeded ok - 1"),
             ("sh -c 'exit 3'", 3, "failed error ARES_EXIT_STATUS 1"),
-            ("./no-such-program", 127, "failed void ARES_CANNOT_EXECUTE 0"),
-            ("no-such-program", 127, "failed void ARES_CANNOT_EXECUTE 0"),
-            ("/etc/passwd", 126, "failed void ARES_CANNOT_EXECUTE 0"),
+            ("./no-such-program", 127, "queued void ARES_CANNOT_EXECUTE 0"),
+            ("no-such-program", 127, "queued void ARES_CANNOT_EXECUTE 0"),
+            ("/etc/passwd", 126, "queued void ARES_CANNOT_EXECUTE 0"),
             ("sh -c 'kill -9 $$'", 137, "uncertain ambiguous ARES_SIGNALLED 1"),
             ("sh -c 'kill -TERM $$'", 143, "uncertain ambiguous ARES_SIGNALLED 1"),
         ] {
@@ -198,4 +198,18 @@ fn a_signal_is_handed_on_to_the_command() {
             assert_eq!((out.as_str(), stock.state(&job).as_str()), ("7\ntold", "failed"));
         }
     }
+}
+
+#[test]
+fn processes_that_a_command_leaves_are_told_and_not_ended() {
+    let stock = Stock::new();
+    stock.submit(&[], &["true"]);
+    std::fs::write(stock.path().join("stay"), "echo $$ >pid; : >up; read line <pipe\n").unwrap();
+    let script = "mkfifo pipe; ares-claim -- sh -c 'setsid sh stay & while ! [ -e up ]; do sleep 0.01; done'
+        kill $(cat pid); echo $?";
+    let ran = bash(&stock, script);
+    assert_eq!(ran.out, "0\n", "{}", ran.err);
+    assert_eq!(ran.err, "ares-claim: attempt 1.1 has ended and 1 process of it is left\n");
+    let end = stock.value("SELECT state || ': ' || detail FROM attempts");
+    assert!(end.ends_with(": 1 process of it is left"), "{end}");
 }

@@ -87,11 +87,11 @@ fn what_cannot_be_executed_never_ran() {
     no_input.start.stdin = Some("/no/such/input".into());
     let nul = Attempt::new("/bin/echo", &["a\0b"]);
     for (attempt, errno, what) in [
-        (no_program, 2, "program"),
-        (not_executable, 13, "program"),
-        (no_directory, 2, "directory"),
-        (no_input, 2, "standard input"),
-        (nul, 22, "program"),
+        (no_program, 2, "cannot execute '/no/such/program'"),
+        (not_executable, 13, "cannot execute '/etc/passwd'"),
+        (no_directory, 2, "cannot enter directory '/no/such/directory'"),
+        (no_input, 2, "cannot open its standard input"),
+        (nul, 22, "cannot execute '/bin/echo'"),
     ] {
         let seen = attempt.run();
         assert_eq!((seen.cause, seen.errno, seen.exit), (Cause::NotExecuted, Some(errno), None), "{what}");

@@ -166,6 +166,10 @@ fn exit_status(command: &Command) -> String {
     let used = |status: u8| status == 0 || classes.iter().any(|class| class.exit() == status);
     let mut page = section("EXIT STATUS");
     for (status, meaning) in statuses().into_iter().filter(|(status, _)| used(*status)) {
+        // Without an operation id there is nothing to repeat with.
+        let once = status == Class::Unknown.exit() && !command.repeats;
+        let meaning =
+            if once { "Whether it was committed is not known: look with ares-show or ares-list." } else { meaning };
         page += &item(&status.to_string(), meaning);
     }
     if command.name == "ares-claim" {

@@ -94,7 +94,13 @@ fn case_28_what_cannot_be_executed_is_failed_and_void_and_burns_no_try() {
         let job = shop.submit(&["--max-tries", "3", "--if-uncertain", "retry", "--", "./program"]);
         broken(&program);
         assert_eq!(ran(&shop, &job), is("failed", "void", "ARES_CANNOT_EXECUTE"), "{what}");
-        assert!(text(&shop.latest(&job)["detail"]).starts_with(errno), "{what}: {}", shop.latest(&job));
+        let detail = text(&shop.latest(&job)["detail"]);
+        assert!(detail.starts_with(errno) && detail.contains("cannot execute '/"), "{what}: {detail}");
+        assert_eq!(
+            detail.ends_with("/program' (its interpreter may be missing)"),
+            *what == "bad interpreter",
+            "{detail}"
+        );
         assert_eq!((&shop.job(&job)["tries"], &shop.job(&job)["attempt"]), (&0.into(), &1.into()), "{what}");
         shop.clean();
     }
@@ -107,6 +113,8 @@ fn case_28_a_missing_directory_and_too_many_arguments_are_void_as_well() {
     let job = shop.submit(&["--dir", "place", "--", "true"]);
     std::fs::remove_dir(shop.path().join("place")).unwrap();
     assert_eq!(ran(&shop, &job), is("failed", "void", "ARES_CANNOT_EXECUTE"));
+    let detail = text(&shop.latest(&job)["detail"]);
+    assert!(detail.contains("cannot enter directory '/") && detail.ends_with("/place'"), "{detail}");
     // Each argument is as long as one may be; together they are more than the kernel takes, and in the second case
     // more than owner and keeper say to each other.
     for count in [50, 80] {

@@ -26,6 +26,8 @@ fn silence_is_ended_before_the_first_output_and_between_two() {
         assert_eq!(shop.run("ares-run", &[]).status, 10);
         let attempt = shop.latest(&job);
         assert_eq!(attempt["seen"]["cause"], cause);
+        let detail = text(&attempt["detail"]);
+        assert!(detail.contains("300ms; ended with signal 15"), "{option}: {detail}");
         assert_eq!(attempt["outcome"], "ambiguous");
     }
     assert!(shop.alive().is_empty());
@@ -67,7 +69,10 @@ fn a_flood_is_cut_and_costs_no_memory() {
         let attempt = shop.latest(job);
         assert_eq!(text(&attempt["code"]), "ARES_OUTPUT_LIMIT");
         assert_eq!((&attempt["outcome"], &attempt["seen"]["cut"][0]), (&"ambiguous".into(), &stream.into()));
-        assert_eq!(shop.output(job, stream).len(), 8 << 20);
+        let shown = shop.run("ares-show", &[job, "--output", stream]);
+        assert_eq!(shown.out.len(), 8 << 20);
+        assert_eq!(shown.err, "ares-show: ARES_OUTPUT_LIMIT: output was cut at 8388608 bytes\n");
+        assert!(text(&attempt["detail"]).contains("printed more than 8388608 bytes; ended with signal"));
     }
     assert!(shop.alive().is_empty());
 }

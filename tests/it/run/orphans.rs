@@ -237,3 +237,27 @@ fn what_follows_an_attempt_ends_when_nobody_is_left_to_end_it() {
     assert_eq!((followed.status, followed.out.as_str()), (10, "begun\n"));
     assert_eq!(shop.state(&job), "running", "reading changes nothing");
 }
+
+#[test]
+fn a_runner_that_finds_what_a_crash_left_uncertain_says_so_also_when_quiet() {
+    for options in [&["--drain"][..], &[], &["--drain", "-j", "3"]] {
+        let shop = Shop::new();
+        let (job, worker) = orphan(&shop, &[], SCRIPT);
+        let keeper = shop.keeper();
+        send(keeper, Signal::KILL);
+        send(worker, Signal::KILL);
+        gone(keeper);
+        eventually("nothing of it is left", || shop.alive().is_empty().then_some(()));
+        let ran = shop.run("ares-run", &[options, &["--quiet"]].concat());
+        assert_eq!(ran.status, 10, "{options:?}: {}", ran.err);
+        let named =
+            format!("ares-run: ARES_OWNER_LOST: job {job} was left by a crash and is uncertain: attempt {job}.1: ");
+        assert_eq!(ran.err.matches(&named).count(), 1, "{options:?}: {}", ran.err);
+        assert_eq!(ran.err.matches("ARES_UNCERTAIN").count(), 1, "{options:?}: {}", ran.err);
+        assert_eq!(ran.err.matches("hint:").count(), 1, "{options:?}: {}", ran.err);
+        let last = ran.err.lines().find(|line| line.contains("ARES_UNCERTAIN")).unwrap_or_default();
+        assert!(last.ends_with(&format!("job {job}")), "{options:?}: {last}");
+        let looked = shop.run("ares-reconcile", &["--quiet"]);
+        assert!(looked.err.contains(&format!("a decision: 1, of job {job}\n")), "{}", looked.err);
+    }
+}

@@ -1,7 +1,7 @@
 //! Ending a runner in order: it starts nothing more, lets the worker finish or stops it, and gives back what it only
 //! claimed. What was stopped is uncertain, never failed, and no try is burnt for nothing.
 
-use super::{Shop, eventually, text};
+use super::{Shop, eventually, gone, text};
 use rustix::process::Signal;
 
 const STUBBORN: &str = "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
@@ -143,4 +143,36 @@ fn a_keeper_that_was_stopped_itself_is_not_waited_for_without_end() {
     eventually("the keeper carries out what it was asked", || shop.alive().is_empty().then_some(()));
     shop.run("ares-reconcile", &[]);
     assert_eq!(text(&shop.latest(&job)["code"]), "ARES_STOPPED_RUNNING");
+}
+
+#[test]
+fn runners_whose_starter_was_killed_finish_their_job_and_claim_no_other() {
+    for until in ["--drain", "--wait"] {
+        let shop = Shop::new();
+        for _ in 0..3 {
+            shop.script(&[], "echo $$ >$ARES_ATTEMPT; while ! [ -e go ]; do sleep 0.02; done");
+        }
+        // One of the four finds nothing to do: with --wait it waits for work when its starter dies.
+        let run = shop.start(&[], "ares-run", &["-j", "4", until]);
+        for name in ["1.1", "2.1", "3.1"] {
+            shop.pid(name);
+        }
+        let runners = children(run.pid());
+        // Its output stays open in the others, so only its own end is waited for.
+        run.send(Signal::KILL);
+        gone(run.pid());
+        eventually("who waits for work ends", || {
+            (runners.iter().filter(|pid| super::runs(**pid)).count() <= 3).then_some(())
+        });
+        let late = shop.script(&[], "true");
+        std::fs::write(shop.path().join("go"), "").unwrap();
+        runners.into_iter().for_each(gone);
+        assert_eq!(["1", "2", "3"].map(|job| shop.state(job)), ["succeeded"; 3], "{until}");
+        assert_eq!(shop.state(&late), "queued", "{until}");
+    }
+}
+
+fn children(parent: i32) -> Vec<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }

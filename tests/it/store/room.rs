@@ -1,25 +1,7 @@
 //! No room, and no right to write: status 5, nothing applied, and it works again afterwards.
 
 use crate::harness::skipped;
-use crate::stock::{Stock, bash, root};
-
-/// A store on a small file system of its own, which goes with the script that mounted it.
-fn on_tmpfs(stock: &Stock, size: &str, script: &str) -> Option<String> {
-    if !root() {
-        skipped("only root can mount a small file system");
-        return None;
-    }
-    let script = format!("mkdir -p m && mount -t tmpfs -o size={size},mode=700 none m || exit 77\n{script}");
-    // A mount namespace of its own, so that nothing stays mounted whatever happens.
-    let mut command = stock.command("unshare");
-    let ran = command.args(["-m", "/bin/bash", "-c", &script]).output().map(crate::harness::ran).expect("it starts");
-    if ran.status == 77 || ran.err.contains("unshare failed") {
-        skipped("this machine lets nobody mount");
-        return None;
-    }
-    assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
-    Some(ran.out)
-}
+use crate::stock::{Stock, bash, on_tmpfs, root};
 
 #[test]
 fn a_full_disk_applies_nothing_and_heals() {
@@ -28,12 +10,12 @@ fn a_full_disk_applies_nothing_and_heals() {
         ares-submit -- true >/dev/null; ares-submit -- true >/dev/null; H=$(ares-claim --owner $$)
         before=$(ares-list | wc -l); fail() { echo \"$@\"; exit 1; }
         dd if=/dev/zero of=m/filler bs=1k 2>/dev/null
-        full() { \"$@\" >out 2>err; s=$?; [ $s = 5 ] && grep -q 'ARES_STORE_[FU]' err || fail \"$s: $* $(cat err)\"; }
+        full() { \"$@\" >out 2>err; s=$?; [ $s = 5 ] && grep -q ARES_STORE_FULL err || fail \"$s: $* $(cat err)\"; }
         for i in 1 2 3 4 5 6 7 8; do ares-submit --file text -- cat >out 2>err; s=$?; [ $s = 0 ] || break; done
         [ $s = 5 ] || fail \"$s $(cat err)\"
         for i in $(seq 200); do ares-submit -- true >out 2>err; s=$?; [ $s = 0 ] || break; before=$((before+1)); done
         [ $s = 5 ] || fail \"$s $(cat err)\"; cat err >&2; grep -q ARES_STORE_FULL err || fail \"$(cat err)\"
-        full ares-submit -- true; full ares-claim --owner $$; full ares-settle $H ok; full ares-stop 2
+        full ares-submit -- true; full ares-claim --owner $$; full ares-settle $H ok; full ares-stop 2; full ares-run
         [ $(ares-list | wc -l) = $before ] || fail 'something was applied'
         ares-list --format '%(job) %(state)' | head -2 | tr '\\n' ' '
         rm m/filler; ares-settle $H ok || fail settle; ares-submit -- true >/dev/null || fail submit
@@ -87,4 +69,24 @@ fn a_store_whose_files_may_not_be_written_says_so() {
     let out: Vec<&str> = ran.out.lines().collect();
     assert_eq!(&out[..4], ["1", "5", "1", "5"], "{}{}", ran.out, ran.err);
     assert!(!ran.out.contains("ARES_INTERNAL"), "{}", ran.out);
+}
+
+#[test]
+fn a_failing_disk_is_not_a_full_one() {
+    if !crate::harness::has("strace") {
+        return;
+    }
+    let stock = Stock::new();
+    // The first write of a process that comes alone is into the shared memory of the log, of which SQLite says the same
+    // whether the disk is full or fails.
+    let script = "for e in EIO ENOSPC EDQUOT; do
+        strace -f -qq -o trace -e trace=pwrite64 -e inject=pwrite64:error=$e:when=1 ares-submit -- true 2>err
+        echo $? $(grep -o 'ARES_[A-Z_]*' err); tail -1 err; done";
+    let ran = bash(&stock, script);
+    if ran.err.contains("strace:") || ran.out.contains("strace:") {
+        return skipped("strace may not trace here");
+    }
+    let full = "5 ARES_STORE_FULL\nhint: free some space, then repeat\n";
+    let failing = "5 ARES_STORE_UNUSABLE\nhint: look whether the disk fails or is full: dmesg, df\n";
+    assert_eq!(ran.out, format!("{failing}{full}{full}"), "{}", ran.err);
 }
