@@ -144,7 +144,8 @@ pub(crate) fn skipped(why: &str) {
 
 /// Whether there is a program of this name; where not, that is counted.
 pub(crate) fn has(program: &str) -> bool {
-    let found = ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    let found =
+        ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
     if !found {
         skipped(&format!("there is no {program} here"));
     }
