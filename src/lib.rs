@@ -58,7 +58,8 @@
 //!    do, content is stored by its digest, and one transaction makes the row.
 //! 2. **Claimed** (`ops/claim.rs`): the owner holds its lock file, then one transaction takes the first job that may run,
 //!    gives it the next N and a handle. Losing this costs nothing.
-//! 3. **Dispatched** (`ops/dispatch.rs`): the attempt's directory is laid out; one transaction names the keeper, issues and
+//! 3. **Dispatched** (`ops/dispatch.rs`): the attempt's directory is laid out, with the room for the record of its end, so
+//!    that a disk that fills up later costs no true end; one transaction names the keeper, issues and
 //!    consumes the permit, adds the preflight receipt and says `running`; then, and only then, the keeper is told to go.
 //! 4. **Carried out** (`host/keep/attempt.rs`): `mark` says "about to start", the worker is started with its lock held,
 //!    `mark` says its number, the keeper watches limits and orders, sweeps what is left, and writes `exit`.
