@@ -309,6 +309,8 @@ impl Job<at::Running> {
                 step.after.tries = (step.after.tries - 1).max(0);
                 step
             }
+            // Its runner stops at that, so nothing spins and nothing is to be counted against the job.
+            Fact::Short => Self::unburned(self.facts, State::Queued),
             Fact::Ambiguous => from_here(State::Uncertain),
         }
     }
@@ -381,6 +383,9 @@ mod tests {
         let worn = Facts { releases: RELEASES_MAX - 1, ..FACTS };
         assert_eq!(running(worn, Fact::Void { lasting: false }).hold(), Hold::Releases);
         assert_eq!(running(FACTS, Fact::Void { lasting: true }).to(), State::Failed);
+        let short = running(worn, Fact::Short);
+        assert_eq!((short.to(), short.hold(), short.after().tries), (State::Queued, Hold::None, 0));
+        assert_eq!(short.after().releases, worn.releases, "a shortage of the machine is not counted");
     }
 
     #[test]

@@ -22,6 +22,18 @@ fn a_machine_without_room_for_another_process_fails_no_job() {
 }
 
 #[test]
+fn a_shortage_that_goes_on_holds_no_job() {
+    let lab = Lab::new();
+    // The highest limit under which the worker cannot be started, but its keeper can.
+    let ran = lab.sh("ares init -q >/dev/null; ares submit -q -- true >/dev/null
+         for n in $(seq 24 -1 6); do (ulimit -n $n; ares run -q) >out 2>&1; grep -q EMFILE out && break
+             grep -qw ok out && ares submit -q -- true >/dev/null; done
+         for i in 1 2 3 4 5 6 7; do (ulimit -n $n; ares run -q) >/dev/null 2>&1; done
+         ares list --state queued --format '%(hold)'; ares run --drain -q >/dev/null; echo $?");
+    assert_eq!(ran.out, "\n0\n", "{}", ran.err);
+}
+
+#[test]
 fn beyond_the_limit_of_a_files_size_commands_fail_and_say_so() {
     let lab = Lab::new();
     let ran =
