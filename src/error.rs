@@ -185,7 +185,7 @@ codes! {
     StoreReplaced "ARES_STORE_REPLACED" Damaged "The database is not the one that was opened." "find out who replaced it";
     SchemaOld "ARES_SCHEMA_OLD" Damaged "The store is of an older version." "stop what uses it, then run ares init --upgrade";
     SchemaNew "ARES_SCHEMA_NEW" Damaged "The store is of a newer version than this ares." "use the newer ares";
-    CommitUnknown "ARES_COMMIT_UNKNOWN" Unknown "The commit failed and may still have been applied." "repeat with the same --op-id";
+    CommitUnknown "ARES_COMMIT_UNKNOWN" Unknown "The commit failed and may still have been applied." "look whether it was applied, or repeat it with the same --op-id where it had one";
 
     // Output, receipts.
     OutputLost "ARES_OUTPUT_LOST" Output "It was applied, but the output could not be written." "read it back with ares-show or ares-list";
