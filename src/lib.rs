@@ -107,6 +107,13 @@
 //! `attempts/42.1/` with `stdin`, `stdout`, `stderr`, `mark`, `exit`, `stop` and `worker.lock` until its evidence is stored;
 //! `objects/` for content of more than 16 KiB; `tmp/`. `man/ares-store.7` says what may be done with them.
 //!
+//! # The schema
+//!
+//! Every process reads the schema of its store before it does anything, so what stands in it is paid for by all: the text
+//! of 88 tables, indexes and triggers was a fifth of what a one-shot command took. `store/schema.sql` is what every store
+//! needs; what only some use stands in `store/sections/` and is laid in the transaction that first writes to it. Nothing
+//! has to be moved for that, and a store without a section is one in which nothing of it has happened.
+//!
 //! # Where is …
 //!
 //! * … a command? Its name is its file: `bin/ares-NAME.rs`, `src/cli/NAME.rs`, `src/ops/NAME.rs`, `man/ares-NAME.1`; what

@@ -16,6 +16,7 @@ mod open;
 mod operations;
 mod place;
 mod queue;
+mod section;
 mod sessions;
 mod stops;
 
@@ -29,6 +30,7 @@ pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Operations, Request};
 pub use place::find;
 pub use queue::Wanted;
+pub use section::Section;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
 

@@ -221,7 +221,7 @@ fn fill(mut store: Store, root: &Path) -> Result<()> {
 }
 
 /// SQLite keeps the text of the schema as it was given and reads it at every open. No string in it holds two dashes.
-fn without_comments(sql: &str) -> String {
+pub(super) fn without_comments(sql: &str) -> String {
     let words = sql.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_whitespace());
     words.collect::<Vec<_>>().join(" ")
 }

@@ -9,6 +9,7 @@ use ares::domain::outcome::{Cause, Fact, Outcome, Report, Seen};
 use ares::domain::session::Status as Session;
 use ares::domain::time::{Span, Time};
 use ares::error::{Class, Code};
+use ares::store::{Section, Store};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
@@ -37,6 +38,14 @@ fn kinds() -> Vec<Kind> {
         kind::<Workflow>("workflows"),
         kind::<Step>("steps"),
     ]
+}
+
+/// A store with every section of the schema.
+fn whole() -> Stock {
+    let stock = Stock::new();
+    let mut store = Store::open(&stock.root(), None).expect("it opens");
+    store.write(Time(1), |ledger| Section::ALL.into_iter().try_for_each(|section| ledger.lay(section))).expect("laid");
+    stock
 }
 
 /// A connection on which only triggers refuse: no checks, no foreign keys.
@@ -77,7 +86,7 @@ fn refused(result: rusqlite::Result<usize>) -> bool {
 
 #[test]
 fn every_pair_of_states_is_allowed_or_refused_as_the_domain_says() {
-    let stock = Stock::new();
+    let stock = whole();
     let db = triggers_only(&stock);
     for kind in kinds() {
         // A row can be put in any state only where beginnings are not watched.
@@ -95,7 +104,7 @@ fn every_pair_of_states_is_allowed_or_refused_as_the_domain_says() {
 
 #[test]
 fn the_table_of_moves_is_the_domains() {
-    let stock = Stock::new();
+    let stock = whole();
     let listed: BTreeSet<String> =
         column(&stock.db(), "SELECT kind || ' ' || old || ' ' || new FROM moves").into_iter().collect();
     let known: BTreeSet<String> = kinds()
@@ -115,7 +124,7 @@ fn the_table_of_moves_is_the_domains() {
 
 #[test]
 fn rows_begin_at_the_beginning() {
-    let stock = Stock::new();
+    let stock = whole();
     let db = triggers_only(&stock);
     for kind in kinds() {
         let mut begun = 0;
@@ -130,7 +139,7 @@ fn rows_begin_at_the_beginning() {
 
 #[test]
 fn evidence_is_only_added() {
-    let stock = Stock::new();
+    let stock = whole();
     let db = triggers_only(&stock);
     let kept = [
         "receipts",
@@ -157,7 +166,7 @@ fn evidence_is_only_added() {
 
 #[test]
 fn what_a_job_was_frozen_as_does_not_change_and_its_fence_never_falls() {
-    let stock = Stock::new();
+    let stock = whole();
     let db = triggers_only(&stock);
     row(&db, "jobs", None).expect("a job");
     db.execute("UPDATE jobs SET attempt = 3", []).expect("the fence rises");
@@ -224,4 +233,19 @@ fn the_schema_says_the_version_that_the_store_wants() {
     let stock = Stock::new();
     let version: i64 = stock.db().pragma_query_value(None, "user_version", |row| row.get(0)).expect("it runs");
     assert_eq!(version, ares::store::VERSION);
+}
+
+#[test]
+fn a_section_is_laid_where_it_is_used_and_once() {
+    let stock = Stock::new();
+    let mut store = Store::open(&stock.root(), None).expect("it opens");
+    for section in Section::ALL {
+        assert!(!store.read(|view| view.has(section)).expect("it reads"), "{section:?} is there from the beginning");
+        for _ in 0..2 {
+            store.write(Time(1), |ledger| ledger.lay(section)).expect("it is laid");
+            assert!(store.read(|view| view.has(section)).expect("it reads"), "{section:?}");
+        }
+    }
+    assert_eq!(stock.ok("ares-fsck", &[]), "");
+    assert_eq!(stock.ok("ares-submit", &["--", "true"]), "1");
 }
