@@ -148,6 +148,9 @@ impl View<'_> {
     /// The beginnings of objects, at most so many bytes of each, with their sizes. They are for people to recognise and
     /// are not verified; what cannot be read is left out.
     pub fn beginnings(&self, digests: &[Digest], most: usize) -> Result<BTreeMap<Digest, (Vec<u8>, u64)>> {
+        if digests.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let names: Vec<String> = digests.iter().map(ToString::to_string).collect();
         let sql = "SELECT digest, size, substr(bytes, 1, ?2) FROM objects
                    WHERE digest IN (SELECT unhex(value) FROM json_each(?1))";
