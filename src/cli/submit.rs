@@ -53,8 +53,9 @@ pub struct Args {
 
     /// Pass this environment variable on to the worker
     ///
-    /// The value is read when the job is dispatched, and is stored only if the worker prints it: output is kept as it is.
-    /// A name that has no value then is noted with the attempt. May be given several times.
+    /// The value is read when the job is dispatched, and is not stored: where the worker prints it, [NAME] stands in its
+    /// place. ares-workers(7) says how far that goes. A name that has no value then is noted with the attempt. May be
+    /// given several times.
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 

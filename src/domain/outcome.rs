@@ -95,6 +95,9 @@ pub struct Seen {
     /// Which streams were cut at their bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<String>,
+    /// Streams of which not all could be stored, because the disk had no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 impl Seen {
@@ -113,6 +116,7 @@ impl Seen {
             leaked: Vec::new(),
             survivors: Vec::new(),
             cut: Vec::new(),
+            lost: Vec::new(),
         }
     }
 

@@ -87,6 +87,7 @@ pub fn prepare(
     };
     let home = store.read(|view| view.session(job.session))?.map(|session| session.credential_home);
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
+    let redact = secrets(&job.spec.env, &plan.pass);
     let env = environment(store, caller, job, attempt, &plan, home);
     note_missing(store, job, attempt, &env)?;
     let limits = &job.spec.limits;
@@ -104,6 +105,8 @@ pub fn prepare(
         timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
         grace_ms: limits.grace.0,
         output_max: limits.output_max,
+        redact,
+        discard: false,
     };
     if !start.fits() {
         let refusal = "E2BIG: the arguments are too long";
@@ -139,6 +142,12 @@ fn environment(
     env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
     env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
     env.into_iter().collect()
+}
+
+/// Of the variables that a job names, those whose values are replaced in what its worker prints: those that it would not
+/// be given unasked.
+pub(super) fn secrets(named: &[String], given: &[&str]) -> Vec<String> {
+    named.iter().filter(|name| worker::may_be_secret(name) && !given.contains(&name.as_str())).cloned().collect()
 }
 
 /// Notes the variables that were named and have no value here: whoever wonders why the worker failed sees it there.

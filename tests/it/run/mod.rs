@@ -8,6 +8,7 @@ mod ends;
 mod limits;
 mod orphans;
 mod prompts;
+mod redact;
 mod reported;
 mod secrets;
 mod signals;
