@@ -95,6 +95,14 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
     pub output_max: Option<i64>,
 
+    /// Keep nothing of what the worker prints
+    ///
+    /// What a command prints goes to /dev/null. What an agent prints is read while it runs, for its session and how its turn
+    /// ends, and removed with its end. Neither output nor answer, events or words of the worker are stored; how it ended,
+    /// its usage, its model and its session are. --output-max means nothing for a command then.
+    #[arg(long)]
+    pub no_capture: bool,
+
     /// Higher runs first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub priority: i64,
@@ -229,6 +237,7 @@ impl Args {
             timeout_idle: span(self.timeout_idle),
             grace: span(self.grace),
             output_max: self.output_max,
+            no_capture: self.no_capture.then_some(true),
             priority: self.priority,
             not_before: self.not_before.clone(),
             after: self.after.iter().map(|job| job.0).collect(),

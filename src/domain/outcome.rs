@@ -279,6 +279,13 @@ impl Report {
         Self { lasting, ..Self::new(Outcome::Void, Some(code), detail) }
     }
 
+    /// The same without anything that the worker said in words of its own.
+    #[must_use]
+    pub fn wordless(self, seen: &Seen) -> Self {
+        let detail = if self.outcome == Outcome::Ok { String::new() } else { seen.how() };
+        Self { detail, answer: None, ..self }
+    }
+
     /// What the job's move is decided by.
     pub fn fact(&self) -> Fact {
         match self.outcome {

@@ -106,7 +106,8 @@ pub fn prepare(
         grace_ms: limits.grace.0,
         output_max: limits.output_max,
         redact,
-        discard: false,
+        // Nobody needs what is neither kept nor tells anything.
+        discard: !limits.capture && !adapter.reader(resume).listens(),
     };
     if !start.fits() {
         let refusal = "E2BIG: the arguments are too long";
@@ -189,7 +190,7 @@ pub fn follow(
 ) -> Result<Evidence> {
     let folder = store.attempt_dir(attempt.id);
     let adapter = adapter_of(job)?;
-    let mut follower = Follower::new(&folder, adapter.reader(resume));
+    let mut follower = Follower::new(&folder, adapter.reader(resume), job.spec.limits.capture);
     let (mut terminal, mut known) = (None::<Mark>, !adapter.keeps_session());
     let (mut finishing, mut stopping) = (false, Stopping::default());
     loop {
@@ -199,8 +200,8 @@ pub fn follow(
             (true, true) => LOOK,
         };
         match keeper.wait(pause)? {
-            Some(Word::Ended(seen)) => return finish(store, follower, attempt, Some(seen)),
-            Some(Word::Gone) => return finish(store, follower, attempt, None),
+            Some(Word::Ended(seen)) => return finish(store, follower, job, attempt, Some(seen)),
+            Some(Word::Gone) => return finish(store, follower, job, attempt, None),
             None => {}
         }
         if adapter.keeps_session() {
@@ -281,7 +282,7 @@ fn note_session(store: &mut Store, attempt: &Attempt, id: &str) -> Result<()> {
 }
 
 /// Gathers the evidence: the keeper's word, or what its files say when it is gone.
-fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<Seen>) -> Result<Evidence> {
+fn finish(store: &Store, follower: Follower, job: &JobRow, attempt: &Attempt, seen: Option<Seen>) -> Result<Evidence> {
     let folder = store.attempt_dir(attempt.id);
     let seen = match seen {
         Some(seen) => Some(seen),
@@ -298,5 +299,5 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
         }
         None => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
     };
-    Evidence::gather(&store.spool(), &folder, seen, report)
+    Evidence::gather(&store.spool(), &folder, seen, report, job.spec.limits.capture)
 }

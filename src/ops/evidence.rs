@@ -104,18 +104,23 @@ fn kept(store: &Store, caller: &Caller, row: &JobRow) -> Result<Option<Kept>> {
     let adapter = adapter_of(row)?;
     let var = |name: &str| caller.var(name).map(PathBuf::from);
     match (adapter.home(&row.spec.program, &session.credential_home, var), session.worker_session) {
-        (Some(home), Some(id)) => Ok(adapter.kept(&home, &id)?.map(|kept| replaced(kept, caller, row))),
+        (Some(home), Some(id)) => Ok(adapter.kept(&home, &id)?.map(|kept| shown(kept, caller, row))),
         _ => Ok(None),
     }
 }
 
-fn replaced(mut kept: Kept, caller: &Caller, row: &JobRow) -> Kept {
+/// What may be stored of it: nothing that was said where nothing is to be kept.
+fn shown(mut kept: Kept, caller: &Caller, row: &JobRow) -> Kept {
     let names = secrets(&row.spec.env, &[]);
     let values = names.iter().filter_map(|name| Some((name.as_str(), caller.var(name)?)));
-    let Some(filter) = Redactor::new(values) else { return kept };
+    let filter = Redactor::new(values);
     match &mut kept.turn {
         Turn::Completed { answer: text } | Turn::Failed { message: text } | Turn::Open { answer: Some(text) } => {
-            *text = filter.text(text);
+            if !row.spec.limits.capture {
+                text.clear();
+            } else if let Some(filter) = filter {
+                *text = filter.text(text);
+            }
         }
         Turn::Interrupted | Turn::Open { answer: None } => {}
     }
@@ -194,6 +199,9 @@ fn propose(attempt: &Attempt, kept: Option<&Kept>, survivors: &[i32]) -> Option<
 /// The answer that a worker's own store holds of the attempt, to be kept as its result when the evidence is adopted.
 pub fn answer(store: &Store, caller: &Caller, id: AttemptId) -> Result<Option<String>> {
     let (row, attempt) = store.read(|view| Ok((view.job(id.job)?, view.attempt(id)?)))?;
+    if !row.spec.limits.capture {
+        return Ok(None);
+    }
     let after = attempt.dispatched_at.unwrap_or(Time(0));
     Ok(kept(store, caller, &row)?.filter(|kept| kept.began.is_some_and(|at| at.after(CLOCKS_APART) >= after)).and_then(
         |kept| match kept.turn {

@@ -235,7 +235,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
         grace_ms: limits.grace.0,
         output_max: if limits.output_max > 0 { limits.output_max } else { OUTPUT_MAX },
         redact: dispatch::secrets(&job.spec.env, &[]),
-        discard: false,
+        discard: !limits.capture,
     })
 }
 

@@ -243,6 +243,7 @@ pub fn builtin(worker: &str) -> Option<Builtin> {
         timeout_idle: idle.map(|minutes| Span(minutes * MINUTE)),
         grace: Span(grace),
         output_max: OUTPUT_MAX,
+        capture: true,
     };
     let (adapter, program, beside, limits) = match worker {
         "command" => (Adapter::Command, "", false, limits(None, None, None, 10_000)),

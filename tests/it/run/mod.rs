@@ -6,6 +6,7 @@ mod beside;
 mod conversation;
 mod ends;
 mod limits;
+mod no_capture;
 mod orphans;
 mod prompts;
 mod redact;
