@@ -121,6 +121,7 @@ fn case_o5_an_adopted_turn_brings_no_answer_in() {
     assert!(shown.contains("\"turn\":\"completed\"") && !shown.contains("turn 1 of this"), "{shown}");
     assert_eq!(shop.run("ares-reconcile", &[&job, "--adopt"]).status, 0);
     assert_eq!(shop.state(&job), "succeeded");
+    assert!(!shop.latest(&job)["findings"].to_string().contains("adopted-answer"), "not even an empty one");
     nothing(&shop, &job);
 }
 
@@ -148,7 +149,7 @@ fn case_o5_a_killed_owner_leaves_nothing_to_collect_but_the_end() {
     run.kill();
     send(keeper, Signal::KILL);
     eventually("nothing of it is left", || shop.alive().is_empty().then_some(()));
-    assert_eq!(shop.run("ares-reconcile", &[]).status, 10);
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 10, "a runner records it, and tidies nothing else");
     let left = shop.names(&format!("attempts/{job}.1"));
     assert!(!left.iter().any(|name| name == "stdout" || name == "stderr"), "{left:?}");
 }
