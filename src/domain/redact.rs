@@ -38,8 +38,9 @@ fn counts(value: &str) -> bool {
 /// looked at about once.
 struct Pattern {
     text: Vec<u8>,
-    /// For each beginning of the text, the length of its longest proper end that is a beginning too.
-    back: Vec<usize>,
+    /// For each beginning of the text, the length of its longest proper end that is a beginning too. No variable is
+    /// longer than 128 KiB; small numbers keep many of them small.
+    back: Vec<u32>,
     mark: Rc<str>,
 }
 
@@ -50,10 +51,10 @@ impl Pattern {
         let mut length = 0;
         for at in 1..text.len() {
             while length > 0 && text[length] != text[at] {
-                length = back[length - 1];
+                length = back[length - 1] as usize;
             }
             length += usize::from(text[length] == text[at]);
-            back[at] = length;
+            back[at] = length as u32;
         }
         Self { text, back, mark: Rc::clone(mark) }
     }
@@ -69,13 +70,13 @@ impl Pattern {
                 }
             }
             while depth > 0 && self.text[depth] != bytes[at] {
-                depth = self.back[depth - 1];
+                depth = self.back[depth - 1] as usize;
             }
             depth += usize::from(self.text[depth] == bytes[at]);
             at += 1;
             if depth == self.text.len() {
                 found(at);
-                depth = self.back[depth - 1];
+                depth = self.back[depth - 1] as usize;
             }
         }
         depth
