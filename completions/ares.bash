@@ -912,7 +912,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__submit)
-            opts="-w -m -z -q -h -V --worker --model --file --dir --env --option --timeout --timeout-first --timeout-idle --grace --output-max --priority --not-before --after --after-failed --after-cancelled --after-uncertain --group --width --label --max-tries --retry-delay --if-uncertain --key --if-active --continue --stdin --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-w -m -z -q -h -V --worker --model --file --dir --env --option --timeout --timeout-first --timeout-idle --grace --output-max --no-capture --priority --not-before --after --after-failed --after-cancelled --after-uncertain --group --width --label --max-tries --retry-delay --if-uncertain --key --if-active --continue --stdin --op-id --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -100,6 +100,7 @@ complete -c ares -n "__fish_ares_using_subcommand submit" -l op-id -d 'Apply thi
 complete -c ares -n "__fish_ares_using_subcommand submit" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand submit" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand submit" -l format -d 'Print each record in this format' -r
+complete -c ares -n "__fish_ares_using_subcommand submit" -l no-capture -d 'Keep nothing of what the worker prints'
 complete -c ares -n "__fish_ares_using_subcommand submit" -l stdin -d 'Queue one job for each record of standard input, all in one transaction'
 complete -c ares -n "__fish_ares_using_subcommand submit" -l json -d 'Print one JSON object per line, with all fields'
 complete -c ares -n "__fish_ares_using_subcommand submit" -s z -l null -d 'End records with NUL and escape nothing'

@@ -62,7 +62,8 @@
 //!    that a disk that fills up later costs no true end; one transaction names the keeper, issues and
 //!    consumes the permit, adds the preflight receipt and says `running`; then, and only then, the keeper is told to go.
 //! 4. **Carried out** (`host/keep/attempt.rs`): `mark` says "about to start", the worker is started with its lock held,
-//!    `mark` says its number, the keeper watches limits and orders, sweeps what is left, and writes `exit`.
+//!    `mark` says its number, the keeper watches limits and orders, sweeps what is left, and writes `exit`. The worker
+//!    writes to files by itself; only where a job passes secrets on does the keeper read pipes, and replaces them.
 //! 5. **Read** (`ops/collect.rs`, `worker/`): the adapter reads the output as it grows and says what happened.
 //! 6. **Settled** (`ops/run.rs`): content is stored, and one transaction writes outcome, receipt, usage, the job's move and
 //!    its event; with the next claim in the same commit. What follows it is offered, or cancelled.
@@ -121,6 +122,7 @@
 //! * … the list of commands? [`cli::COMMANDS`].
 //! * … an error text? [`error::Code`]; the words around it are where it is made.
 //! * … what states there are and what may follow? `states!` in `domain/job.rs`, `domain/attempt.rs`, `domain/moves.rs`.
+//! * … a secret replaced? `domain/redact.rs`, called by `host/keep/output.rs`.
 //! * … what is printed, and how? [`cli::output`]; the fields of a command are in its own file.
 //! * … the environment read? [`cli::context`]. What a worker gets of it? `worker/env.rs`. The clock? [`host::clock`].
 //! * … a page of section 7 written? `tests/it/laws/pages/`.

@@ -63,6 +63,9 @@ pub struct Args {
     pub job: Option<JobId>,
 
     /// Store the command's output with the attempt instead of passing it on
+    ///
+    /// The values of variables that the job names are replaced in it, see ares-workers(7); those of the rest of our
+    /// environment, which the command has too, are not.
     #[arg(long, requires = "command")]
     pub capture: bool,
 

@@ -51,6 +51,7 @@ const MORE: &[Field] = &[
     ("timeout_first", "integer: milliseconds until the first output"),
     ("timeout_idle", "integer: milliseconds between two outputs"),
     ("if_uncertain", "hold, retry or fail"),
+    ("capture", "boolean: whether what its worker prints is kept"),
     ("after", "json: the jobs it waits for, with their states"),
     ("continues", "integer: the job whose session it continues"),
     ("submitted_by", "json: who asked: uid, pid and attempt"),
@@ -142,6 +143,12 @@ ares-show: ARES_NOT_FOUND: [..]
             Ok(attempt) => attempt,
             Err(_) => show::latest(store, self.thing.parse()?, self.follow)?,
         };
+        if !show::captures(store, attempt)? {
+            cx.note(&format!(
+                "ares-show: what job {} prints is not kept: it was submitted with --no-capture",
+                attempt.job
+            ));
+        }
         if self.follow {
             let answer = follow(cx, store, attempt, part)?;
             return note_cut(cx, store, attempt, part).map(|()| answer);
@@ -255,6 +262,7 @@ fn job_row(shown: &JobShown) -> Row {
         .with("timeout_first", spec.limits.timeout_first)
         .with("timeout_idle", spec.limits.timeout_idle)
         .with("if_uncertain", spec.if_uncertain.word())
+        .with("capture", spec.limits.capture)
         .with("after", json!(after))
         .with("continues", spec.continues)
         .with("submitted_by", serde_json::from_str::<serde_json::Value>(&shown.job.submitted_by).unwrap_or_default())

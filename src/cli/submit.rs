@@ -53,8 +53,9 @@ pub struct Args {
 
     /// Pass this environment variable on to the worker
     ///
-    /// The value is read when the job is dispatched, and is stored only if the worker prints it: output is kept as it is.
-    /// A name that has no value then is noted with the attempt. May be given several times.
+    /// The value is read when the job is dispatched, and is not stored: where the worker prints it, [NAME] stands in its
+    /// place. ares-workers(7) says how far that goes. A name that has no value then is noted with the attempt. May be
+    /// given several times.
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 
@@ -93,6 +94,14 @@ pub struct Args {
     /// A worker that prints more is stopped, and its output is cut with a mark.
     #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
     pub output_max: Option<i64>,
+
+    /// Keep nothing of what the worker prints
+    ///
+    /// What a command prints goes to /dev/null. What an agent prints is read while it runs, for its session and how its turn
+    /// ends, and removed with its end. Neither output nor answer, events or words of the worker are stored; how it ended,
+    /// its usage, its model and its session are. --output-max means nothing for a command then.
+    #[arg(long)]
+    pub no_capture: bool,
 
     /// Higher runs first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
@@ -228,6 +237,7 @@ impl Args {
             timeout_idle: span(self.timeout_idle),
             grace: span(self.grace),
             output_max: self.output_max,
+            no_capture: self.no_capture.then_some(true),
             priority: self.priority,
             not_before: self.not_before.clone(),
             after: self.after.iter().map(|job| job.0).collect(),

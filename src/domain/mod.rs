@@ -6,6 +6,7 @@ pub mod id;
 pub mod job;
 pub mod moves;
 pub mod outcome;
+pub mod redact;
 pub mod session;
 pub mod spec;
 pub mod time;

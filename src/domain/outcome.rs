@@ -95,6 +95,9 @@ pub struct Seen {
     /// Which streams were cut at their bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<String>,
+    /// Streams of which not all could be stored, because the disk had no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 impl Seen {
@@ -113,6 +116,7 @@ impl Seen {
             leaked: Vec::new(),
             survivors: Vec::new(),
             cut: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -273,6 +277,13 @@ impl Report {
     /// It never acted; `lasting` when trying again would end the same way.
     pub fn void(code: Code, detail: impl Into<String>, lasting: bool) -> Self {
         Self { lasting, ..Self::new(Outcome::Void, Some(code), detail) }
+    }
+
+    /// The same without anything that the worker said in words of its own.
+    #[must_use]
+    pub fn wordless(self, seen: &Seen) -> Self {
+        let detail = if self.outcome == Outcome::Ok { String::new() } else { seen.how() };
+        Self { detail, answer: None, ..self }
     }
 
     /// What the job's move is decided by.

@@ -116,6 +116,19 @@ pub struct Limits {
     pub grace: Span,
     /// Bytes of each output stream.
     pub output_max: i64,
+    /// Whether what the worker prints is kept.
+    #[serde(default = "kept", skip_serializing_if = "is_kept")]
+    pub capture: bool,
+}
+
+/// What a worker prints is kept unless a job says otherwise; jobs that say nothing of it read and are written as ever.
+fn kept() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_kept(capture: &bool) -> bool {
+    *capture
 }
 
 /// Everything about a job that was resolved at submission.
@@ -209,7 +222,27 @@ impl Spec {
         }
         text(&self.continues.map_or_else(String::new, |job| job.to_string()));
         text(&self.config_digest.map_or_else(String::new, |digest| digest.to_string()));
+        // What was frozen before there was this choice has the digest that it had.
+        if !self.limits.capture {
+            text("no-capture");
+        }
         let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
         Digest::of("ares.spec.1", &fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_from_before_there_was_a_choice_keep_what_is_printed_and_their_form() {
+        let text = r#"{"timeout":null,"timeout_first":null,"timeout_idle":5,"grace":1,"output_max":2}"#;
+        let limits: Limits = serde_json::from_str(text).unwrap();
+        assert!(limits.capture);
+        assert_eq!(serde_json::to_string(&limits).unwrap(), text);
+        let none = Limits { capture: false, ..limits };
+        let text = serde_json::to_string(&none).unwrap();
+        assert_eq!(serde_json::from_str::<Limits>(&text).unwrap(), none);
     }
 }

@@ -309,6 +309,14 @@ pub fn clear_attempt_dir(path: &Path) {
     }
 }
 
+/// Removes a file of ours that nothing depends on, or the link in its place; one that is gone already is fine.
+pub fn clear_file(path: &Path) {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(%error, "a leftover stays"),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@
 //! It must be started from a main that has opened nothing yet.
 
 mod attempt;
+mod output;
 mod sweep;
 mod watch;
 

@@ -47,6 +47,12 @@ pub struct Start {
     pub grace_ms: i64,
     /// How many bytes it may print to each of its two streams.
     pub output_max: i64,
+    /// The names of those variables of its environment whose values are replaced in what it prints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+    /// Whether what it prints goes nowhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discard: bool,
 }
 
 impl Start {

@@ -81,6 +81,10 @@ pub struct Ask {
     /// Bytes of each output stream.
     #[serde(deserialize_with = "record::positive")]
     pub output_max: Option<i64>,
+    /// Whether nothing of what the worker prints is kept. Left out it is not written either, so that requests from
+    /// before there was this choice have the digest that they had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_capture: Option<bool>,
     /// Higher runs first.
     pub priority: i64,
     /// Not to be claimed before this moment.
@@ -381,6 +385,7 @@ fn limits(ask: &Ask, entry: &WorkerEntry, builtin: Option<&worker::Builtin>) -> 
         timeout_idle: pick(&ask.timeout_idle, &entry.timeout_idle, default.and_then(|l| l.timeout_idle))?,
         grace: span(ask.grace.as_deref())?.or(default.map(|l| l.grace)).unwrap_or(Span(10_000)),
         output_max,
+        capture: !ask.no_capture.unwrap_or(false),
     })
 }
 
@@ -396,4 +401,16 @@ fn dependencies(ask: &Ask) -> Vec<Dependency> {
         on_uncertain: ask.after_uncertain.unwrap_or(Then::Hold),
     };
     after.into_iter().map(dependency).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_says_nothing_of_it_is_digested_as_before_there_was_the_choice() {
+        let text = |ask: &Ask| serde_json::to_string(ask).unwrap();
+        assert!(!text(&Ask::default()).contains("no-capture"));
+        assert!(text(&Ask { no_capture: Some(true), ..Ask::default() }).contains("\"no-capture\":true"));
+    }
 }

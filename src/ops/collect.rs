@@ -17,17 +17,19 @@ const STDERR_TAIL: u64 = 64 << 10;
 pub struct Follower {
     stdout: Growing,
     reader: Reader,
+    capture: bool,
 }
 
 impl Follower {
-    /// Follows the attempt whose files are here.
-    pub fn new(folder: &Path, reader: Reader) -> Self {
-        Self { stdout: Growing::new(&folder.join("stdout")), reader }
+    /// Follows the attempt whose files are here. Of a job whose output is not kept nothing else is known of it, and what
+    /// it said in words is told nowhere.
+    pub fn new(folder: &Path, reader: Reader, capture: bool) -> Self {
+        Self { stdout: Growing::new(&folder.join("stdout")), reader, capture }
     }
 
     /// Reads what is new and gives what was said; memory stays small whatever the worker prints.
     pub fn follow(&mut self) -> Result<Vec<Said>> {
-        let Self { stdout, reader } = self;
+        let Self { stdout, reader, .. } = self;
         let mut all = Vec::new();
         stdout.read(&mut |bytes| {
             all.extend(reader.feed(bytes).into_iter().filter(|said| !matches!(said, Said::Event(_))));
@@ -38,11 +40,21 @@ impl Follower {
 
     /// Reads to the end and says what the attempt came to.
     pub fn finish(mut self, folder: &Path, seen: &Seen) -> Result<Report> {
-        if self.reader.listens() {
+        let listens = self.reader.listens();
+        if listens {
             self.follow()?;
         }
         let stderr = dir::tail(&folder.join("stderr"), STDERR_TAIL).map(|(bytes, _)| bytes).unwrap_or_default();
-        Ok(self.reader.finish(seen, &stderr))
+        let report = self.reader.finish(seen, &stderr);
+        Ok(if self.capture || !listens { report } else { report.wordless(seen) })
+    }
+}
+
+/// Removes what an attempt printed whose end is recorded and whose job keeps nothing of it; the rest of its files stays
+/// until someone has decided what it came to.
+pub fn forget(folder: &Path) {
+    for name in ["stdout", "stderr"] {
+        dir::clear_file(&folder.join(name));
     }
 }
 
@@ -57,9 +69,9 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Gathers what is in an attempt's directory.
-    pub fn gather(spool: &Spool, folder: &Path, seen: Option<Seen>, report: Report) -> Result<Self> {
-        let started = seen.as_ref().is_none_or(|seen| seen.cause != Cause::NotExecuted);
+    /// Gathers what is in an attempt's directory, or nothing of it.
+    pub fn gather(spool: &Spool, folder: &Path, seen: Option<Seen>, report: Report, capture: bool) -> Result<Self> {
+        let started = capture && seen.as_ref().is_none_or(|seen| seen.cause != Cause::NotExecuted);
         let file = |name: &str| if started { spool.prepare_file(&folder.join(name)) } else { Ok(None) };
         let (stdout, stderr) = (file("stdout")?, file("stderr")?);
         let result = match &report.answer {

@@ -87,6 +87,7 @@ pub fn prepare(
     };
     let home = store.read(|view| view.session(job.session))?.map(|session| session.credential_home);
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
+    let redact = secrets(&job.spec.env, &plan.pass);
     let env = environment(store, caller, job, attempt, &plan, home);
     note_missing(store, job, attempt, &env)?;
     let limits = &job.spec.limits;
@@ -104,6 +105,9 @@ pub fn prepare(
         timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
         grace_ms: limits.grace.0,
         output_max: limits.output_max,
+        redact,
+        // Nobody needs what is neither kept nor tells anything.
+        discard: !limits.capture && !adapter.reader(resume).listens(),
     };
     if !start.fits() {
         let refusal = "E2BIG: the arguments are too long";
@@ -139,6 +143,12 @@ fn environment(
     env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
     env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
     env.into_iter().collect()
+}
+
+/// Of the variables that a job names, those whose values are replaced in what its worker prints: those that it would not
+/// be given unasked.
+pub(super) fn secrets(named: &[String], given: &[&str]) -> Vec<String> {
+    named.iter().filter(|name| worker::may_be_secret(name) && !given.contains(&name.as_str())).cloned().collect()
 }
 
 /// Notes the variables that were named and have no value here: whoever wonders why the worker failed sees it there.
@@ -180,7 +190,7 @@ pub fn follow(
 ) -> Result<Evidence> {
     let folder = store.attempt_dir(attempt.id);
     let adapter = adapter_of(job)?;
-    let mut follower = Follower::new(&folder, adapter.reader(resume));
+    let mut follower = Follower::new(&folder, adapter.reader(resume), job.spec.limits.capture);
     let (mut terminal, mut known) = (None::<Mark>, !adapter.keeps_session());
     let (mut finishing, mut stopping) = (false, Stopping::default());
     loop {
@@ -190,8 +200,8 @@ pub fn follow(
             (true, true) => LOOK,
         };
         match keeper.wait(pause)? {
-            Some(Word::Ended(seen)) => return finish(store, follower, attempt, Some(seen)),
-            Some(Word::Gone) => return finish(store, follower, attempt, None),
+            Some(Word::Ended(seen)) => return finish(store, follower, job, attempt, Some(seen)),
+            Some(Word::Gone) => return finish(store, follower, job, attempt, None),
             None => {}
         }
         if adapter.keeps_session() {
@@ -272,7 +282,7 @@ fn note_session(store: &mut Store, attempt: &Attempt, id: &str) -> Result<()> {
 }
 
 /// Gathers the evidence: the keeper's word, or what its files say when it is gone.
-fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<Seen>) -> Result<Evidence> {
+fn finish(store: &Store, follower: Follower, job: &JobRow, attempt: &Attempt, seen: Option<Seen>) -> Result<Evidence> {
     let folder = store.attempt_dir(attempt.id);
     let seen = match seen {
         Some(seen) => Some(seen),
@@ -289,5 +299,5 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
         }
         None => Report::ambiguous(Code::OwnerLost, "the keeper ended while the worker ran"),
     };
-    Evidence::gather(&store.spool(), &folder, seen, report)
+    Evidence::gather(&store.spool(), &folder, seen, report, job.spec.limits.capture)
 }

@@ -1,7 +1,7 @@
 //! What there is to see of one attempt before someone decides about it: gathered, never judged. A proposal says what
 //! the evidence speaks for; it is not acted on.
 
-use super::dispatch::adapter_of;
+use super::dispatch::{adapter_of, secrets};
 use super::show::{self, Stream};
 use super::{Caller, reconcile};
 use crate::domain::digest::Digest;
@@ -9,6 +9,7 @@ use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, State};
 use crate::domain::moves::Word as _;
 use crate::domain::outcome::clean;
+use crate::domain::redact::Redactor;
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::host::{dir, keeper, process};
@@ -95,15 +96,35 @@ pub fn gather(store: &Store, caller: &Caller, job: JobId) -> Result<Packet> {
     Ok(Packet { attempt: attempt.id, state: row.state, evidence, proposal, digest, survivors })
 }
 
+/// What the worker's own store holds. The worker may have written there what is replaced in its output; the values are
+/// known here only as far as the caller has them.
 fn kept(store: &Store, caller: &Caller, row: &JobRow) -> Result<Option<Kept>> {
     let session = store.read(|view| view.session(row.session))?;
     let Some(session) = session else { return Ok(None) };
     let adapter = adapter_of(row)?;
     let var = |name: &str| caller.var(name).map(PathBuf::from);
     match (adapter.home(&row.spec.program, &session.credential_home, var), session.worker_session) {
-        (Some(home), Some(id)) => adapter.kept(&home, &id),
+        (Some(home), Some(id)) => Ok(adapter.kept(&home, &id)?.map(|kept| shown(kept, caller, row))),
         _ => Ok(None),
     }
+}
+
+/// What may be stored of it: nothing that was said where nothing is to be kept.
+fn shown(mut kept: Kept, caller: &Caller, row: &JobRow) -> Kept {
+    let names = secrets(&row.spec.env, &[]);
+    let values = names.iter().filter_map(|name| Some((name.as_str(), caller.var(name)?)));
+    let filter = Redactor::new(values);
+    match &mut kept.turn {
+        Turn::Completed { answer: text } | Turn::Failed { message: text } | Turn::Open { answer: Some(text) } => {
+            if !row.spec.limits.capture {
+                text.clear();
+            } else if let Some(filter) = filter {
+                *text = filter.text(text);
+            }
+        }
+        Turn::Interrupted | Turn::Open { answer: None } => {}
+    }
+    kept
 }
 
 fn told(kept: &Kept) -> Value {
@@ -178,6 +199,9 @@ fn propose(attempt: &Attempt, kept: Option<&Kept>, survivors: &[i32]) -> Option<
 /// The answer that a worker's own store holds of the attempt, to be kept as its result when the evidence is adopted.
 pub fn answer(store: &Store, caller: &Caller, id: AttemptId) -> Result<Option<String>> {
     let (row, attempt) = store.read(|view| Ok((view.job(id.job)?, view.attempt(id)?)))?;
+    if !row.spec.limits.capture {
+        return Ok(None);
+    }
     let after = attempt.dispatched_at.unwrap_or(Time(0));
     Ok(kept(store, caller, &row)?.filter(|kept| kept.began.is_some_and(|at| at.after(CLOCKS_APART) >= after)).and_then(
         |kept| match kept.turn {

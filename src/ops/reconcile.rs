@@ -3,7 +3,7 @@
 //! what is uncertain.
 
 use super::Caller;
-use super::collect::{Evidence, Follower};
+use super::collect::{self, Evidence, Follower};
 use super::dispatch::adapter_of;
 use super::evidence;
 use crate::domain::attempt::State as AttemptState;
@@ -192,7 +192,8 @@ fn recorded(store: &Store, attempt: &Attempt, folder: &Path, seen: Seen) -> Resu
     let job = store.read(|view| view.job(attempt.id.job))?;
     let session = store.read(|view| view.session(job.session))?;
     let resume = job.spec.continues.and_then(|_| session.and_then(|session| session.worker_session));
-    let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref())).finish(folder, &seen)?;
+    let report = Follower::new(folder, adapter_of(&job)?.reader(resume.as_deref()), job.spec.limits.capture)
+        .finish(folder, &seen)?;
     Ok(Ending::Known(Box::new(report), Some(seen)))
 }
 
@@ -213,7 +214,8 @@ fn settle(
             Fact::Ambiguous => State::Uncertain,
         });
     }
-    let evidence = Evidence::gather(&store.spool(), folder, seen, report)?;
+    let capture = store.read(|view| view.job(attempt.id.job))?.spec.limits.capture;
+    let evidence = Evidence::gather(&store.spool(), folder, seen, report, capture)?;
     let state = store.write(clock::now(), |ledger| {
         let state = ledger.settle(attempt, &evidence.settlement())?;
         ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
@@ -221,6 +223,8 @@ fn settle(
     })?;
     if state != State::Uncertain {
         dir::clear_attempt_dir(folder);
+    } else if !capture {
+        collect::forget(folder);
     }
     Ok(state)
 }
@@ -363,6 +367,12 @@ pub fn tidy(store: &Store) -> Result<usize> {
     let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
     let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
     let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
+    // Whoever recorded an end may have ended before it removed what is not to be kept.
+    for attempt in &uncertain {
+        if !store.read(|view| view.job(attempt.id.job))?.spec.limits.capture {
+            collect::forget(&store.attempt_dir(attempt.id));
+        }
+    }
     let mut removed = 0;
     for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id)) {
         dir::clear_attempt_dir(&store.attempt_dir(id));

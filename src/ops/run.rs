@@ -3,7 +3,7 @@
 
 use super::Caller;
 use super::claim::{self, Owner};
-use super::collect::Evidence;
+use super::collect::{self, Evidence};
 use super::dispatch::{self, Prepared, Watch};
 use super::reconcile::{self, Became, Found};
 use crate::domain::id::{AttemptId, Handle, JobId};
@@ -212,6 +212,9 @@ impl Runner<'_> {
         let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
+        if state == State::Uncertain && !job.spec.limits.capture {
+            collect::forget(&self.store.attempt_dir(id));
+        }
         Ok((Some(self.ended(&attempt, &evidence, state)), following))
     }
 

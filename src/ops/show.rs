@@ -331,6 +331,11 @@ pub fn content(store: &Store, id: AttemptId, stream: Stream) -> Result<Vec<u8>> 
     }
 }
 
+/// Whether what the worker of an attempt prints is kept.
+pub fn captures(store: &Store, id: AttemptId) -> Result<bool> {
+    Ok(store.read(|view| view.job(id.job))?.spec.limits.capture)
+}
+
 /// At how many bytes an output of an attempt was cut; `None` for one that is whole. It is seen from the record, as what
 /// is kept holds nothing but what was printed.
 pub fn cut(store: &Store, id: AttemptId, stream: Stream) -> Result<Option<i64>> {

@@ -234,6 +234,8 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
         timeout_idle_ms: limits.timeout_idle.map(|span| span.0),
         grace_ms: limits.grace.0,
         output_max: if limits.output_max > 0 { limits.output_max } else { OUTPUT_MAX },
+        redact: dispatch::secrets(&job.spec.env, &[]),
+        discard: !limits.capture,
     })
 }
 

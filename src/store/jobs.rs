@@ -73,7 +73,8 @@ fn facts(columns: &mut Columns<'_, '_>) -> rusqlite::Result<Facts> {
 }
 
 fn spec(columns: &mut Columns<'_, '_>, facts: &Facts) -> rusqlite::Result<Spec> {
-    let no_limits = Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0 };
+    let no_limits =
+        Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0, capture: true };
     Ok(Spec {
         worker: columns.next()?,
         adapter: columns.next()?,

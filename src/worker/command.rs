@@ -66,6 +66,10 @@ pub(super) fn finish(seen: &Seen) -> Report {
         return Report::ambiguous(code, "");
     }
     match seen.exit {
+        // Its output is its answer, and is not there.
+        Some(0) if seen.lost.iter().any(|stream| stream == "stdout") => {
+            Report::ambiguous(Code::Uncertain, "exit status 0")
+        }
         Some(0) => Report::ok(),
         Some(status) => {
             Report { retry: Some(None), ..Report::error(Code::ExitStatus, format!("exit status {status}")) }
@@ -157,6 +161,9 @@ mod tests {
     #[test]
     fn the_exit_status_is_the_end() {
         assert_eq!(finish(&Seen::exited(0)), Report::ok());
+        assert_eq!(finish(&Seen { lost: vec!["stderr".into()], ..Seen::exited(0) }), Report::ok());
+        let lost = finish(&Seen { lost: vec!["stdout".into()], ..Seen::exited(0) });
+        assert_eq!((lost.outcome, lost.code), (Outcome::Ambiguous, Some(Code::Uncertain)));
         let failed = finish(&Seen::exited(3));
         assert_eq!((failed.outcome, failed.code), (Outcome::Error, Some(Code::ExitStatus)));
         assert_eq!((failed.detail.as_str(), failed.retry), ("exit status 3", Some(None)));

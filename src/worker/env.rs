@@ -1,7 +1,7 @@
 //! Which of the caller's environment variables a worker may see. It knows names only, never values.
 //!
 //! INVARIANT `secrets-by-name`: a variable that could hold a secret reaches a worker only if a job or the worker's entry
-//! names it, and we write its value nowhere. What a worker prints of it is kept like all that it prints.
+//! names it, and we write its value nowhere. Where a worker prints it, a mark is stored in its place.
 
 /// Variables that every worker may see. None of them holds a secret, and none makes a program load or run something
 /// else.
@@ -58,9 +58,23 @@ pub fn may_pass(name: &str, named_by_job: bool) -> bool {
     named_by_job || BASE.contains(&name)
 }
 
+/// Whether the value of a variable that a job names may be a secret. What every worker is given anyway, and the kind of
+/// a terminal, is none; replacing it would only make the output unreadable.
+pub fn may_be_secret(name: &str) -> bool {
+    name != "TERM" && !BASE.contains(&name) && !SYNTHETIC.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_every_worker_is_given_is_no_secret() {
+        for name in BASE.iter().chain(SYNTHETIC).chain(&["TERM"]) {
+            assert!(!may_be_secret(name), "{name}");
+        }
+        assert!(may_be_secret("OPENAI_API_KEY"));
+    }
 
     #[test]
     fn only_harmless_names_pass_unasked() {

@@ -7,7 +7,7 @@ pub mod env;
 mod lines;
 pub mod synthetic;
 
-pub use env::{base_env_names, may_pass};
+pub use env::{base_env_names, may_be_secret, may_pass};
 
 use crate::domain::outcome::{Cause, Report, Seen};
 use crate::domain::spec::{Limits, OUTPUT_MAX, Spec};
@@ -199,6 +199,9 @@ impl Reader {
         if report.code.is_some() && report.code == seen.unknown_end() {
             note(&mut report, &seen.how());
         }
+        if !seen.lost.is_empty() {
+            note(&mut report, &format!("there was no room for all of its {}", seen.lost.join(" and ")));
+        }
         if !seen.leaked.is_empty() {
             let (n, s) = (seen.leaked.len(), if seen.leaked.len() == 1 { "process was" } else { "processes were" });
             note(&mut report, &format!("{n} {s} left and had to be ended"));
@@ -240,6 +243,7 @@ pub fn builtin(worker: &str) -> Option<Builtin> {
         timeout_idle: idle.map(|minutes| Span(minutes * MINUTE)),
         grace: Span(grace),
         output_max: OUTPUT_MAX,
+        capture: true,
     };
     let (adapter, program, beside, limits) = match worker {
         "command" => (Adapter::Command, "", false, limits(None, None, None, 10_000)),
@@ -286,6 +290,13 @@ mod tests {
             assert_eq!(report.detail, "ENOENT: no such file or directory");
             assert!(report.lasting);
         }
+    }
+
+    #[test]
+    fn output_that_found_no_room_is_told() {
+        let seen = Seen { lost: vec!["stdout".into(), "stderr".into()], ..Seen::exited(0) };
+        let report = Adapter::Command.reader(None).finish(&seen, b"");
+        assert_eq!(report.detail, "exit status 0; there was no room for all of its stdout and stderr");
     }
 
     #[test]

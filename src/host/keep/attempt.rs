@@ -1,17 +1,18 @@
 //! One attempt from its first mark to its record: the order of the notes that make it provable afterwards what ran.
 
+use super::output::{self, Output};
 use super::sweep::{self, Swept};
 use super::watch::{self, Watched};
 use crate::domain::outcome::{Cause, Seen};
 use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
 use crate::fault;
+use crate::host::clock;
 use crate::host::lock::{self, Lock};
 use crate::host::process::Stat;
 use crate::host::record::{self, Marks};
 use crate::host::spawn::{self, Child, Status, Worker, errno};
 use crate::host::wire::{Lines, Start};
-use crate::host::{clock, dir};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -55,8 +56,7 @@ impl Unable {
 /// A worker that runs.
 struct Running {
     child: Child,
-    stdout: File,
-    stderr: File,
+    output: Output,
     /// Held here as well, so that a worker that closes it does not look as if its keeper had gone.
     _lock: Lock,
 }
@@ -102,7 +102,7 @@ fn not_executed(began: Time, unable: Unable) -> Seen {
 }
 
 fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, survivors: &mut Vec<i32>) -> Seen {
-    let running = match run(start) {
+    let mut running = match run(start) {
         Ok(running) => running,
         Err(unable) => {
             // The record of the end says the same; without either, "about to start" is what stays, and is true.
@@ -114,10 +114,11 @@ fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, surviv
     // Without this line the mark says "about to start", which claims less than is known.
     let _full = marks.started(pid);
     fault::point("keeper.after_start");
-    let watched = watch::until_end(start, pid, [&running.stdout, &running.stderr], owner);
+    let watched = watch::until_end(start, pid, &mut running.output, owner);
     let ended = clock::now();
     let cpu_ms = Stat::of(pid).map_or(0, |stat| stat.cpu_ms);
-    let swept = end(start, &running, &watched, survivors);
+    let swept = end(start, &mut running, &watched, survivors);
+    running.output.finish();
     let mut seen = Seen {
         cause: watched.cause,
         exit: None,
@@ -127,7 +128,8 @@ fn begun(start: &Start, mut marks: Marks, began: Time, owner: &mut Lines, surviv
         leaked: swept.leaked,
         survivors: swept.survivors,
         limit: limit(start, watched.cause),
-        cut: cut(start, &running),
+        cut: running.output.cut(u64::try_from(start.output_max).unwrap_or(0)),
+        lost: running.output.lost(),
         ..Seen::exited(0)
     };
     match swept.status {
@@ -154,8 +156,7 @@ fn limit(start: &Start, cause: Cause) -> Option<i64> {
 fn run(start: &Start) -> std::result::Result<Running, Unable> {
     let lock = take_lock(&start.dir.join("worker.lock"))?;
     let stdin = start.stdin.as_deref().map(open_input).transpose().map_err(Unable::at("standard input"))?;
-    let stdout = dir::create_new(&start.dir.join("stdout")).map_err(Unable::at("stdout"))?;
-    let stderr = dir::create_new(&start.dir.join("stderr")).map_err(Unable::at("stderr"))?;
+    let (output, [stdout, stderr]) = output::open(start).map_err(|(name, error)| Unable::at(name)(error))?;
     // Entering the directory happens after the fork, where its failure could not be told from one of the program.
     let cwd = Path::new(&start.cwd);
     match std::fs::metadata(cwd) {
@@ -170,12 +171,12 @@ fn run(start: &Start) -> std::result::Result<Running, Unable> {
         env: &start.env,
         dir: cwd,
         stdin,
-        stdout: stdout.try_clone().map_err(Unable::at("stdout"))?,
-        stderr: stderr.try_clone().map_err(Unable::at("stderr"))?,
+        stdout,
+        stderr,
         lock: lock.as_fd(),
     };
     let child = spawn::worker(worker).map_err(|error| Unable::execute(Path::new(&program), &error))?;
-    Ok(Running { child, stdout, stderr, _lock: lock })
+    Ok(Running { child, output, _lock: lock })
 }
 
 /// A program given as a relative path is meant from the worker's directory, as the kernel would take it.
@@ -209,18 +210,10 @@ fn open_input(path: &Path) -> io::Result<File> {
 }
 
 /// Reaps the worker and ends what it left.
-fn end(start: &Start, running: &Running, watched: &Watched, known: &[i32]) -> Swept {
+fn end(start: &Start, running: &mut Running, watched: &Watched, known: &[i32]) -> Swept {
     let grace = if watched.hard { Duration::ZERO } else { watch::span(start.grace_ms) };
     if watched.given_up {
         return Swept { status: None, leaked: Vec::new(), survivors: vec![running.child.pid()] };
     }
-    sweep::after(&running.child, grace, known)
-}
-
-/// Cuts what was printed past the bound and tells which streams that were.
-fn cut(start: &Start, running: &Running) -> Vec<String> {
-    let max = u64::try_from(start.output_max).unwrap_or(0);
-    let streams = [("stdout", &running.stdout), ("stderr", &running.stderr)];
-    let over = streams.into_iter().filter(|(_, file)| file.metadata().is_ok_and(|meta| meta.len() > max));
-    over.filter(|(_, file)| file.set_len(max).is_ok()).map(|(name, _)| name.to_owned()).collect()
+    sweep::after(&running.child, &mut running.output, grace, known)
 }

@@ -2,6 +2,7 @@
 //! is a child of the keeper, however it detached itself; each is reaped by its number, and none by a wait for any child,
 //! which would take the worker's status from its handle.
 
+use super::output::Output;
 use crate::host::clock;
 use crate::host::process;
 use crate::host::spawn::{Child, Status};
@@ -30,6 +31,8 @@ pub(super) struct Swept {
 }
 
 struct Sweep<'a> {
+    /// What is left may still have something to print.
+    output: &'a mut Output,
     /// The worker, until it is reaped through its own handle.
     leader: i32,
     /// What survived earlier sweeps and is not waited for again.
@@ -40,8 +43,8 @@ struct Sweep<'a> {
 
 /// Reaps the worker, which has ended, and ends what it left. Where nothing is left, and that is the common case, this
 /// takes one look and no waiting.
-pub(super) fn after(child: &Child, grace: Duration, known: &[i32]) -> Swept {
-    let mut sweep = Sweep { leader: child.pid(), known, leaked: BTreeSet::new() };
+pub(super) fn after(child: &Child, output: &mut Output, grace: Duration, known: &[i32]) -> Swept {
+    let mut sweep = Sweep { output, leader: child.pid(), known, leaked: BTreeSet::new() };
     if !sweep.settle(grace) {
         // Its number is its own as long as the worker is unreaped; after that the group might be a stranger's.
         let ending = if grace.is_zero() { Signal::KILL } else { Signal::TERM };
@@ -112,7 +115,7 @@ impl Sweep<'_> {
                 self.leaked.extend(&living);
                 return living.is_empty();
             }
-            std::thread::sleep(Duration::from_millis(2));
+            self.output.pause(Duration::from_millis(2));
         }
     }
 
@@ -136,7 +139,7 @@ impl Sweep<'_> {
                     asked.push(pid);
                 }
             }
-            std::thread::sleep(pause);
+            self.output.pause(pause);
             pause = (pause * 2).min(Duration::from_millis(10));
         }
     }

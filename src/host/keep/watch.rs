@@ -1,14 +1,14 @@
 //! Waits for a worker's end and enforces its limits: time, output, and what the owner or the `stop` file ask for.
 //! It sends signals to the worker's group only while the worker is unreaped, so that the number is surely its own.
 
+use super::output::{Output, timespec};
 use crate::domain::outcome::Cause;
 use crate::host::clock::{self, Mark};
 use crate::host::record;
 use crate::host::wire::{Lines, Order, Start};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
-use std::fs::File;
 use std::time::Duration;
 
 /// How often files are looked at: at first, and when nothing has happened for a while.
@@ -38,7 +38,6 @@ struct Stop {
 struct Watch<'a> {
     start: &'a Start,
     group: Pid,
-    streams: [&'a File; 2],
     began: Mark,
     printed: u64,
     /// When something new was last seen on a stream.
@@ -52,11 +51,11 @@ pub(super) fn span(ms: i64) -> Duration {
 }
 
 /// Waits until the worker has ended, and leaves it unreaped.
-pub(super) fn until_end(start: &Start, pid: i32, streams: [&File; 2], owner: &mut Lines) -> Watched {
+pub(super) fn until_end(start: &Start, pid: i32, output: &mut Output, owner: &mut Lines) -> Watched {
     let Some(group) = Pid::from_raw(pid) else {
         return Watched { cause: Cause::Exited, hard: false, given_up: false };
     };
-    let mut watch = Watch { start, group, streams, began: clock::mark(), printed: 0, heard: None, stop: None };
+    let mut watch = Watch { start, group, began: clock::mark(), printed: 0, heard: None, stop: None };
     // Without a descriptor for the worker its end is noticed at the next tick.
     let pidfd = pidfd_open(group, PidfdFlags::empty()).ok();
     let mut tick = TICK;
@@ -66,26 +65,36 @@ pub(super) fn until_end(start: &Start, pid: i32, streams: [&File; 2], owner: &mu
             let (cause, hard) = watch.stop.map_or((Cause::Exited, false), |stop| (stop.cause, stop.hard));
             return Watched { cause, hard, given_up };
         }
-        sleep(owner, pidfd.as_ref(), tick.min(watch.next_limit()));
+        sleep(owner, pidfd.as_ref(), output, tick.min(watch.next_limit()));
         tick = (tick * 5 / 4).min(TICK_MAX);
         if !watch.ended() {
             watch.hear(owner);
-            watch.look();
+            watch.look(output);
             watch.press();
         }
     }
 }
 
 /// Sleeps until something happens, at most this long.
-fn sleep(owner: &Lines, pidfd: Option<&OwnedFd>, limit: Duration) {
-    let limit = Timespec { tv_sec: limit.as_secs().try_into().unwrap_or(0), tv_nsec: limit.subsec_nanos().into() };
-    let mut fds = Vec::with_capacity(2);
-    fds.extend(pidfd.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
-    if !owner.closed() {
-        fds.push(PollFd::new(owner, PollFlags::IN));
+fn sleep(owner: &Lines, pidfd: Option<&OwnedFd>, output: &mut Output, limit: Duration) {
+    let began = clock::mark();
+    loop {
+        let left = began.left(limit);
+        let mut fds = Vec::with_capacity(4);
+        fds.extend(pidfd.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+        if !owner.closed() {
+            fds.push(PollFd::new(owner, PollFlags::IN));
+        }
+        let others = fds.len();
+        fds.extend(output.pipes().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        // A signal in between only makes the tick shorter.
+        let _interrupted = poll(&mut fds, Some(&timespec(left)));
+        let happened = fds[..others].iter().any(|fd| !fd.revents().is_empty());
+        // What is printed is taken as it comes, and is nothing that has to be looked after.
+        if !output.take() || happened || began.left(limit).is_zero() {
+            return;
+        }
     }
-    // A signal in between only makes the tick shorter.
-    let _interrupted = poll(&mut fds, Some(&limit));
 }
 
 impl Watch<'_> {
@@ -109,9 +118,9 @@ impl Watch<'_> {
     }
 
     /// Looks at the streams, the clock and the `stop` file.
-    fn look(&mut self) {
-        let lengths = self.streams.map(|file| file.metadata().map_or(0, |meta| meta.len()));
-        let printed = lengths.iter().sum();
+    fn look(&mut self, output: &Output) {
+        let lengths = output.stored();
+        let printed = output.heard().unwrap_or_else(|| lengths.iter().sum());
         if printed != self.printed {
             self.printed = printed;
             self.heard = Some(clock::mark());

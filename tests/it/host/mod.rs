@@ -37,6 +37,8 @@ impl Attempt {
             timeout_idle_ms: None,
             grace_ms: 300,
             output_max: 1 << 20,
+            redact: Vec::new(),
+            discard: false,
         };
         Self { base, start }
     }

@@ -40,7 +40,7 @@ fn peak(pid: i32) -> Option<u64> {
 }
 
 /// The peaks of owner and keeper while a run goes on.
-fn peaks(shop: &Shop, run: &Running) -> (u64, u64) {
+pub(super) fn peaks(shop: &Shop, run: &Running) -> (u64, u64) {
     let (mut owner_peak, mut keeper_peak, mut keeper) = (0, 0, None);
     eventually("the run ends", || {
         // The worker may be over before it is seen; the keeper is there for as long as its owner.

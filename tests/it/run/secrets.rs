@@ -3,7 +3,7 @@
 use super::Shop;
 use std::path::Path;
 
-const CANARY: &str = "CANARY-4f1d9be2";
+pub(super) const CANARY: &str = "CANARY-4f1d9be2";
 
 const PLANTED: &[&str] = &[
     "OPENAI_API_KEY",
@@ -24,7 +24,7 @@ const PLANTED: &[&str] = &[
 ];
 
 /// Whether any file below a directory holds the canary; every byte is looked at.
-fn leaks(folder: &Path) -> Vec<String> {
+pub(super) fn leaks(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -135,18 +135,6 @@ fn a_named_variable_without_a_value_is_noted() {
     assert_eq!(shop.run("ares-run", &[]).status, 0);
     let shown = shop.run("ares-show", &["1.1", "--format", "%(findings)"]).out;
     assert!(shown.contains("variables-not-set") && shown.contains("NOWHERE_SET") && !shown.contains("HOME"), "{shown}");
-}
-
-#[test]
-fn case_o5_what_a_worker_prints_is_kept_as_the_manual_says() {
-    let shop = Shop::new();
-    let options = ["--env", "GITHUB_TOKEN", "--", "/bin/sh", "-c", "echo $GITHUB_TOKEN"];
-    assert_eq!(shop.run("ares-submit", &options).status, 0);
-    assert_eq!(shop.run_with(&[("GITHUB_TOKEN", CANARY)], "ares-run", &[]).status, 0);
-    // Nothing is replaced in an output, so nobody is promised more.
-    assert_eq!(shop.output("1", "stdout"), format!("{CANARY}\n"));
-    let page = crate::harness::text("man/ares-workers.7");
-    assert!(page.contains("What a worker prints is stored as it is"), "{page}");
 }
 
 #[test]
