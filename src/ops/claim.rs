@@ -115,8 +115,7 @@ pub fn claim(
             let (next, kept_back) = next(ledger, config, wanted, owner, random)?;
             let Some((job, handle)) = next else { return Err(nothing(kept_back)) };
             if !reserve {
-                let attempt = ledger.attempt(handle.attempt)?;
-                ledger.dispatch(&attempt, None, "script", &binding(&job, &handle))?;
+                ledger.dispatch(handle.attempt, None, "script", &binding(&job, &handle))?;
             }
             Ok(Done::new(handle.attempt.to_string(), Claimed { handle: handle.to_string(), job: handle.attempt.job }))
         })
@@ -171,7 +170,7 @@ pub(super) fn next(
     let (ready, kept_back) = ledger.next_ready(wanted, |group| config.width(group))?;
     let Some(id) = ready else { return Ok((None, kept_back)) };
     let job = ledger.job(id)?;
-    let Now::Queued(queued) = ledger.job_now(id)? else {
+    let Now::Queued(queued) = Now::new(job.facts, job.state) else {
         return Err(Error::new(Code::Internal, format!("job {id} was offered and is not queued")));
     };
     let claim = Claim { owner: &owner.identity, owner_lock: &owner.lock, random };

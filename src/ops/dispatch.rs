@@ -166,10 +166,8 @@ pub fn commit(store: &mut Store, job: &JobRow, handle: &Handle, keeper: &Keeper)
     let identity =
         serde_json::to_string(keeper.identity()).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
     let binding = super::claim::binding(job, handle);
-    let committed = store.write(clock::now(), |ledger| {
-        let attempt = ledger.attempt(handle.attempt)?;
-        ledger.dispatch(&attempt, Some(&identity), &job.spec.adapter, &binding)
-    });
+    let committed = store
+        .write(clock::now(), |ledger| ledger.dispatch(handle.attempt, Some(&identity), &job.spec.adapter, &binding));
     match committed {
         Err(error) if error.code == Code::CommitUnknown => {
             let applied = store.read(|view| Ok(view.attempt(handle.attempt)?.state == AttemptState::Running))?;

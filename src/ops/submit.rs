@@ -206,7 +206,7 @@ fn session_of(ledger: &mut Ledger<'_>, spec: &mut Spec, home: &str) -> Result<i6
             format!("the session of job {continued} is broken: {}", session.reason),
         )),
         Some(_) => {
-            let earlier = ledger.jobs_of_session(before.session)?;
+            let earlier = ledger.jobs_of_session_with(continued)?;
             wait_for(spec, &earlier);
             Ok(before.session)
         }

@@ -140,18 +140,18 @@ impl View<'_> {
 
     /// Every attempt that is claimed or running.
     pub fn open_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("jobs_open", "j.state IN ('claimed', 'running')")
+        self.attempts_of("j.state IN ('claimed', 'running')")
     }
 
     /// Every attempt that waits for a decision.
     pub fn uncertain_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("jobs_state", "j.state = 'uncertain'")
+        self.attempts_of("j.state = 'uncertain'")
     }
 
-    fn attempts_of(&self, index: &str, condition: &str) -> Result<Vec<Attempt>> {
+    fn attempts_of(&self, condition: &str) -> Result<Vec<Attempt>> {
         let columns = COLUMNS.split(',').map(|column| format!("a.{}", column.trim())).collect::<Vec<_>>().join(", ");
         let sql = format!(
-            "SELECT {columns} FROM jobs j INDEXED BY {index} JOIN attempts a ON a.job = j.id AND a.n = j.attempt
+            "SELECT {columns} FROM jobs j INDEXED BY jobs_state JOIN attempts a ON a.job = j.id AND a.n = j.attempt
              WHERE {condition} ORDER BY j.id"
         );
         let mut statement = self.connection.prepare_cached(&sql).sql("read open attempts")?;
@@ -182,19 +182,19 @@ impl Ledger<'_> {
     }
 
     /// Says "about to act": consumes the permit, names the keeper, and the job runs.
-    pub fn dispatch(&mut self, attempt: &Attempt, keeper: Option<&str>, effect: &str, binding: &Digest) -> Result<()> {
-        let Now::Claimed(job) = self.job_now(attempt.id.job)? else { return Err(moved(attempt.id)) };
-        if job.facts().attempt != attempt.id.n {
-            return Err(moved(attempt.id));
+    pub fn dispatch(&mut self, id: AttemptId, keeper: Option<&str>, effect: &str, binding: &Digest) -> Result<()> {
+        let Now::Claimed(job) = self.job_now(id.job)? else { return Err(moved(id)) };
+        if job.facts().attempt != id.n {
+            return Err(moved(id));
         }
-        if let Some(stop) = self.stop_of(attempt.id.job)? {
-            return Err(Error::new(Code::Stopped, format!("job {} is stopped: {}", attempt.id.job, stop.because)));
+        if let Some(stop) = self.stop_of(id.job)? {
+            return Err(Error::new(Code::Stopped, format!("job {} is stopped: {}", id.job, stop.because)));
         }
-        let permit = self.consume_dispatch(attempt.id, effect, binding)?;
+        let permit = self.consume_dispatch(id, effect, binding)?;
         let sql = "UPDATE attempts SET state = 'running', keeper = ?3, permit = ?4, dispatched_at = ?5
                    WHERE job = ?1 AND n = ?2 AND state = 'claimed'";
-        let row = params![attempt.id.job.0, attempt.id.n, keeper, permit, self.now.0];
-        self.one_attempt(attempt.id, sql, row)?;
+        let row = params![id.job.0, id.n, keeper, permit, self.now.0];
+        self.one_attempt(id, sql, row)?;
         self.apply(&job.dispatch())
     }
 

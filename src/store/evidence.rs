@@ -89,18 +89,19 @@ impl Ledger<'_> {
         outcome: Outcome,
         facts: &[&str],
     ) -> Result<()> {
-        let sql = "UPDATE permits SET state = 'settled', outcome = ?2, settled_at = ?3, duration_ms = ?3 - consumed_at
-                   WHERE id = ?1 AND state = 'consumed'";
-        let row = params![permit, outcome.word(), self.now.0];
-        let changed = self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("settle the permit")?;
-        if changed != 1 {
-            return Err(Error::new(Code::Fenced, format!("permit {permit} of {attempt} is settled already")));
-        }
         let mut fields = vec![outcome.word()];
         fields.extend_from_slice(facts);
-        let permit = permit.to_string();
-        fields.push(&permit);
-        self.receipt("outcome", &attempt.to_string(), &canonical(&fields)).map(drop)
+        let name = permit.to_string();
+        fields.push(&name);
+        let receipt = self.receipt("outcome", &attempt.to_string(), &canonical(&fields))?;
+        let sql = "UPDATE permits SET state = 'settled', outcome = ?2, settled_at = ?3, duration_ms = ?3 - consumed_at,
+                     receipt = ?4 WHERE id = ?1 AND state = 'consumed'";
+        let row = params![permit, outcome.word(), self.now.0, receipt];
+        let changed = self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("settle the permit")?;
+        if changed == 1 {
+            return Ok(());
+        }
+        Err(Error::new(Code::Fenced, format!("permit {permit} of {attempt} is settled already")))
     }
 
     /// Adds a link to the chain: digest = H(previous, seq, kind, subject, body digest).
@@ -112,11 +113,10 @@ impl Ledger<'_> {
         let (seq, previous) = last.map_or((1, vec![0; 32]), |(seq, digest)| (seq + 1, digest));
         let body_digest = Digest::of("ares.receipt.body.1", &[body]);
         let digest = link(&previous, seq, kind, subject, &body_digest);
-        let sql = "INSERT INTO receipts (seq, previous, kind, subject, body, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![seq, previous, kind, subject, body_digest.bytes(), digest.bytes()];
+        let sql = "INSERT INTO receipts (seq, previous, kind, subject, body, bytes, digest)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let row = params![seq, previous, kind, subject, body_digest.bytes(), body, digest.bytes()];
         self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql(what)?;
-        let sql = "INSERT INTO receipt_bodies (seq, bytes) VALUES (?1, ?2)";
-        self.connection.prepare_cached(sql).and_then(|mut s| s.execute(params![seq, body])).sql(what)?;
         Ok(seq)
     }
 
@@ -194,9 +194,10 @@ impl View<'_> {
         statement.query_map([subject], read).and_then(Iterator::collect).sql("read findings")
     }
 
-    /// The receipts of a subject, oldest first.
-    pub fn receipts(&self, subject: &str) -> Result<Vec<Receipt>> {
-        let sql = "SELECT seq, kind, subject, digest FROM receipts WHERE subject = ?1 ORDER BY seq";
+    /// The receipts of a permit: of its use, and of its outcome.
+    pub fn receipts(&self, permit: i64) -> Result<Vec<Receipt>> {
+        let sql = "SELECT r.seq, r.kind, r.subject, r.digest FROM permits p JOIN receipts r
+                   ON r.seq IN (p.preflight, p.receipt) WHERE p.id = ?1 ORDER BY r.seq";
         let mut statement = self.connection.prepare_cached(sql).sql("read receipts")?;
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Receipt {
@@ -206,6 +207,6 @@ impl View<'_> {
                 digest: Digest::from_bytes(&row.get::<_, Vec<u8>>(3)?).unwrap_or_else(|| Digest::of_content(b"")),
             })
         };
-        statement.query_map([subject], read).and_then(Iterator::collect).sql("read receipts")
+        statement.query_map([permit], read).and_then(Iterator::collect).sql("read receipts")
     }
 }

@@ -108,7 +108,7 @@ impl View<'_> {
     /// How many of a group are claimed or running: a worker that outlives its owner keeps its place.
     fn filled(&self, group: &str) -> Result<i64> {
         let sql =
-            "SELECT count(*) FROM jobs INDEXED BY jobs_open WHERE state IN ('claimed', 'running') AND \"group\" = ?1";
+            "SELECT count(*) FROM jobs INDEXED BY jobs_state WHERE state IN ('claimed', 'running') AND \"group\" = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("count a group")?;
         statement.query_row([group], |row| row.get(0)).sql("count a group")
     }

@@ -124,9 +124,9 @@ CREATE TABLE jobs (
 -- What may run now, in the order in which it does; one group after the other, the best of each first.
 CREATE INDEX jobs_ready ON jobs ("group", priority DESC, id) WHERE state = 'queued' AND hold = '' AND due = 0;
 CREATE INDEX jobs_due ON jobs (due) WHERE state = 'queued' AND due > 0;
-CREATE INDEX jobs_open ON jobs (state, "group") WHERE state IN ('claimed', 'running') OR state = 'uncertain';
 CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_worker ON jobs (worker, id);
+CREATE INDEX jobs_continuing ON jobs (session) WHERE continues IS NOT NULL;
 CREATE INDEX jobs_group ON jobs ("group", id) WHERE "group" <> '';
 
 CREATE TABLE dependencies (
@@ -182,9 +182,8 @@ CREATE TABLE attempts (
   CHECK (state <> 'uncertain' OR outcome = 'ambiguous'),
   CHECK (dispatched_at IS NULL OR permit IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX attempts_one_open ON attempts (job) WHERE state <> 'ended';
-CREATE UNIQUE INDEX attempts_one_per_session ON attempts (session) WHERE state <> 'ended';
-CREATE INDEX attempts_session ON attempts (session, job, n);
+-- One open attempt in a session, and so of a job, which has one session for good.
+CREATE UNIQUE INDEX attempts_one_open ON attempts (session) WHERE state <> 'ended';
 
 -- Single-use authority for one effect. The binding digest covers the exact call and a nonce.
 CREATE TABLE permits (
@@ -205,6 +204,7 @@ CREATE TABLE permits (
   expires_at   INTEGER,
   consumed_at  INTEGER,
   preflight    INTEGER,                              -- the receipt that was committed with the consumption
+  receipt      INTEGER,                              -- the receipt of its outcome
   outcome      TEXT,
   error_type   TEXT,
   duration_ms  INTEGER,
@@ -217,23 +217,17 @@ CREATE TABLE permits (
   CHECK ((state = 'revoked') = (revoked_at IS NOT NULL))
 ) STRICT;
 
--- The chain: digest = H(previous, seq, kind, subject, body digest). Bodies stand apart and may be dropped.
+-- The chain: digest = H(previous, seq, kind, subject, body digest).
 CREATE TABLE receipts (
   seq      INTEGER PRIMARY KEY,
   previous BLOB NOT NULL,
   kind     TEXT NOT NULL,
   subject  TEXT NOT NULL,
-  body     BLOB NOT NULL,
+  body     BLOB NOT NULL,                            -- the digest of the bytes
+  bytes    BLOB NOT NULL,
   digest   BLOB NOT NULL,
   mac      BLOB,
   key_id   TEXT
-) STRICT;
-
-CREATE INDEX receipts_subject ON receipts (subject);
-
-CREATE TABLE receipt_bodies (
-  seq   INTEGER PRIMARY KEY REFERENCES receipts,
-  bytes BLOB NOT NULL
 ) STRICT;
 
 -- Exported prefixes of the chain.
@@ -385,8 +379,6 @@ BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: fence'); END;
 CREATE TRIGGER receipts_kept BEFORE UPDATE ON receipts BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: receipts'); END;
 CREATE TRIGGER receipts_last BEFORE DELETE ON receipts
 WHEN NOT EXISTS (SELECT 1 FROM segments WHERE OLD.seq BETWEEN first AND last)
-BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: receipts'); END;
-CREATE TRIGGER receipt_bodies_kept BEFORE UPDATE ON receipt_bodies
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: receipts'); END;
 CREATE TRIGGER resolutions_kept BEFORE UPDATE ON resolutions
 BEGIN SELECT RAISE(ABORT, 'ARES_ILLEGAL_MOVE: resolutions'); END;

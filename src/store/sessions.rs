@@ -153,6 +153,18 @@ impl View<'_> {
         statement.query_map([session], |row| row.get(0).map(JobId)).and_then(Iterator::collect).sql("read the session")
     }
 
+    /// The same for the session of a job that is known, without looking at every job: those that continue one have an
+    /// index, and the first is found by going back from one to the other.
+    pub fn jobs_of_session_with(&self, job: JobId) -> Result<Vec<JobId>> {
+        let sql = "WITH RECURSIVE back (id, session, continues) AS (
+                     SELECT id, session, continues FROM jobs WHERE id = ?1
+                     UNION SELECT j.id, j.session, j.continues FROM back JOIN jobs j ON j.id = back.continues)
+                   SELECT id FROM back UNION SELECT id FROM jobs INDEXED BY jobs_continuing
+                   WHERE continues IS NOT NULL AND session = (SELECT session FROM back) ORDER BY id";
+        let mut statement = self.connection.prepare_cached(sql).sql("read the session")?;
+        statement.query_map([job.0], |row| row.get(0).map(JobId)).and_then(Iterator::collect).sql("read the session")
+    }
+
     /// Jobs that an attempt submitted, with their states.
     pub fn children_of(&self, attempt: AttemptId) -> Result<Vec<(JobId, State)>> {
         let sql = "SELECT j.id, j.state FROM edges e JOIN jobs j ON j.session = e.child

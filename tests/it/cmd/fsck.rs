@@ -46,7 +46,7 @@ fn what_was_changed_is_named() {
         ("DELETE FROM labels", "spec-digest"),
         ("UPDATE receipts SET subject = '9.9' WHERE seq = 2", "receipt"),
         ("DELETE FROM receipts WHERE seq = 3", "receipt"),
-        ("UPDATE receipt_bodies SET bytes = x'00' WHERE seq = 1", "receipt"),
+        ("UPDATE receipts SET bytes = x'00' WHERE seq = 1", "receipt"),
         ("UPDATE objects SET bytes = x'68656c6c6f21' WHERE size = 6", "object"),
         ("DELETE FROM resolutions", "resolution"),
         ("UPDATE jobs SET attempt = 7 WHERE id = 1", "fence"),

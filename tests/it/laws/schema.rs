@@ -141,17 +141,8 @@ fn rows_begin_at_the_beginning() {
 fn evidence_is_only_added() {
     let stock = whole();
     let db = triggers_only(&stock);
-    let kept = [
-        "receipts",
-        "receipt_bodies",
-        "resolutions",
-        "events",
-        "findings",
-        "operations",
-        "checkpoint_passes",
-        "handoffs",
-        "objects",
-    ];
+    let kept =
+        ["receipts", "resolutions", "events", "findings", "operations", "checkpoint_passes", "handoffs", "objects"];
     for table in kept {
         row(&db, table, None).unwrap_or_else(|error| panic!("{table}: {error}"));
         for column in column(&db, &format!("SELECT name FROM pragma_table_info('{table}')")) {
