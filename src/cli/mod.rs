@@ -158,8 +158,13 @@ fn begin() -> std::result::Result<Vec<OsString>, ExitCode> {
     Ok(args)
 }
 
-/// A command's arguments, with those of every command.
+/// A command's arguments, with those of every command, and what help adds to them.
 fn usage<C: Run>() -> clap::Command {
+    arguments::<C>().after_long_help(more(C::NOTES, C::EXAMPLES))
+}
+
+/// A command's arguments, as far as they are parsed by.
+fn arguments<C: Run>() -> clap::Command {
     let own = C::augment_args(clap::Command::new(C::NAME));
     let (about, long) = (own.get_about().cloned(), own.get_long_about().cloned());
     let mut all = own;
@@ -170,7 +175,6 @@ fn usage<C: Run>() -> clap::Command {
     <args::Common as clap::Args>::augment_args(all)
         .about(about.unwrap_or_default())
         .long_about(clap::builder::Resettable::from(long))
-        .after_long_help(more(C::NOTES, C::EXAMPLES))
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
 }
@@ -191,10 +195,12 @@ fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
     let json = options.iter().any(|arg| arg == OsStr::new("--json"));
     let voice = Voice { name: C::NAME, json, color: env.color(&std::io::stderr()), wraps };
     voice.guard();
-    let matches = match usage::<C>().try_get_matches_from(std::iter::once(C::NAME.into()).chain(given)) {
+    let parse = |usage: clap::Command| usage.try_get_matches_from(std::iter::once(C::NAME.into()).chain(given.clone()));
+    // Almost nobody reads the help, and to put it together costs a good part of what parsing does.
+    let matches = match parse(arguments::<C>()).or_else(|_| parse(usage::<C>())) {
         Ok(matches) => matches,
         Err(error) => {
-            let takes_words = usage::<C>().get_arguments().any(clap::Arg::is_last_set);
+            let takes_words = arguments::<C>().get_arguments().any(clap::Arg::is_last_set);
             return voice.usage_of(&error, env.color(&std::io::stdout()), takes_words);
         }
     };
