@@ -187,6 +187,8 @@ fn wait_for(spec: &mut Spec, jobs: &[JobId]) {
         let run = Then::Run;
         spec.after.push(Dependency { on: job, on_failed: run, on_cancelled: run, on_uncertain: Then::Hold });
     }
+    // The order is part of what is frozen, and they are read back by number.
+    spec.after.sort_by_key(|dependency| dependency.on);
 }
 
 /// A session of its own, or the one that is continued: then every earlier job of it comes first.
