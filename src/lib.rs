@@ -85,6 +85,7 @@
 //!
 //! * `never-unlock` (`host/lock.rs`): a lock ends when its last descriptor closes, never before.
 //! * `sqlite-only` (`store/mod.rs`): nobody opens the database's files but SQLite.
+//! * `named-or-held` (`store/objects.rs`): a file of content that is not named yet is never taken for a leftover.
 //! * `nothing-waits-under-the-lock` (`store/mod.rs`): in a transaction nothing is waited for and no pipe is written.
 //! * `one-write` (`store/jobs.rs`): one statement writes a job's state, by compare-and-set, from a move that only the
 //!   domain makes.
@@ -98,12 +99,13 @@
 //! * `secrets-by-name` (`worker/env.rs`): a secret reaches a worker only by name, and is written nowhere by us.
 //! * `commit-then-print` (`cli/output/mod.rs`): what changed is committed before any of the answer is written.
 //!
-//! Locks are taken in one order: owner's lock file, `locks/write.lock`, `BEGIN IMMEDIATE`. The write lock gives fairness,
-//! the transaction correctness.
+//! Locks are taken in one order: owner's lock file, a share of `locks/objects.lock`, `locks/write.lock`, `BEGIN IMMEDIATE`.
+//! The write lock gives fairness, the transaction correctness. Who wants `objects.lock` alone takes it last and waits for
+//! nobody; so a batch may share it under the write lock, where nobody else can hold it alone.
 //!
 //! # The files of a store
 //!
-//! `ares.db` with `-wal` and `-shm`; `config.toml`; `locks/` with `write.lock`, `init.lock` and one `owner-…` for each owner;
+//! `ares.db` with `-wal` and `-shm`; `config.toml`; `locks/` with `write.lock`, `init.lock`, `objects.lock` and one `owner-…` for each owner;
 //! `attempts/42.1/` with `stdin`, `stdout`, `stderr`, `mark`, `exit`, `stop` and `worker.lock` until its evidence is stored;
 //! `objects/` for content of more than 16 KiB; `tmp/`. `man/ares-store.7` says what may be done with them.
 //!

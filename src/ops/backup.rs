@@ -13,6 +13,8 @@ const PIECE_MAX: u64 = 1 << 32;
 /// Copies the store to a directory that must not exist yet.
 pub fn backup(store: &Store, to: &Path) -> Result<()> {
     let staged = stage(to)?;
+    // What the copy of the database names must still be there when it is copied in its turn.
+    let _kept = store.hold_objects()?;
     let copied = fill(store, &staged).and_then(|()| verify(&staged));
     finish(copied, &staged, to)
 }
