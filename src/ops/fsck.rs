@@ -1,30 +1,33 @@
 //! Verifying a store: the database's own rules and digests, and the files around it. Nothing is changed, except that
 //! leftovers which no row needs are removed where that is asked.
 
-use super::reconcile;
+use super::tidy;
 use crate::domain::id::AttemptId;
 use crate::error::Result;
 use crate::host::{dir, lock};
 use crate::store::{Fault, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Everything that does not hold. With `repair`, what cannot lose anything is put right first: leftovers are removed,
 /// and our own files are closed to others.
 pub fn fsck(store: &mut Store, full: bool, repair: bool) -> Result<Vec<Fault>> {
     if repair {
-        reconcile::tidy(store)?;
+        tidy::tidy(store)?;
         for path in ours(store.root())? {
             dir::close_to_others(&path)?;
         }
     }
+    // A file that is removed while we look, with the row that named it, would be told as lost.
+    let kept = store.hold_objects()?;
     let mut faults = store.check(full)?;
+    drop(kept);
     faults.extend(modes(store.root())?);
     faults.extend(leftovers(store)?);
     Ok(faults)
 }
 
 /// The store's directory and everything that must be private in it.
-fn ours(root: &Path) -> Result<Vec<std::path::PathBuf>> {
+fn ours(root: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = vec![root.to_owned()];
     for name in dir::names(root)? {
         paths.push(root.join(name));

@@ -17,6 +17,7 @@ pub mod settle;
 pub mod show;
 pub mod stop;
 pub mod submit;
+pub mod tidy;
 pub mod wait;
 pub mod wrap;
 
