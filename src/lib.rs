@@ -69,6 +69,8 @@
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
 //!    a resolution ends it.
+//! 8. **Removed** (`ops/gc.rs`): when it is finished, old, and nothing unfinished refers to it, it leaves in one transaction
+//!    with all that only it had. Its number is never given again; its receipts leave only into an exported segment.
 //!
 //! # Owner and keeper
 //!
@@ -91,7 +93,8 @@
 //!   domain makes.
 //! * `frozen` (`store/schema.sql`): what a job was frozen as does not change.
 //! * `fence-grows` (`store/schema.sql`): the number of a job's latest attempt only grows.
-//! * `append-only` (`store/schema.sql`): receipts, events, resolutions, findings and operations never change.
+//! * `append-only` (`store/schema.sql`): receipts, events, resolutions, findings and operations never change; some are
+//!   removed with their jobs.
 //! * `no-go-without-commit` (`ops/dispatch.rs`): no worker is started before the commit that says so is known.
 //! * `keeper-without-store` (`host/keep.rs`): the keeper opens no database.
 //! * `no-signal-to-strangers` (`host/process.rs`): a process is identified before it gets a signal.

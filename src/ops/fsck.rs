@@ -74,3 +74,20 @@ fn is_being_tidied(store: &Store, id: AttemptId) -> bool {
     let Ok(attempt) = store.read(|view| view.attempt(id)) else { return false };
     !attempt.owner_lock.is_empty() && lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)
 }
+
+/// Files of exported receipts that do not hold together, or are not what was exported. A directory stands for all files in
+/// it that are named as ares-gc names them.
+pub fn exported(store: &Store, named: &[PathBuf]) -> Result<Vec<Fault>> {
+    let mut files = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            let mut names = dir::names(path)?;
+            names.retain(|name| name.starts_with("receipts-") && name.ends_with(".jsonl"));
+            names.sort();
+            files.extend(names.iter().map(|name| path.join(name)));
+        } else {
+            files.push(path.clone());
+        }
+    }
+    store.check_segment_files(&files)
+}

@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod evidence;
 pub mod fleet;
 pub mod fsck;
+pub mod gc;
 pub mod init;
 pub mod reconcile;
 mod record;

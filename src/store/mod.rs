@@ -16,8 +16,11 @@ mod open;
 mod operations;
 mod place;
 mod queue;
+mod retire;
+mod segments;
 mod sessions;
 mod stops;
+mod sweep;
 
 pub use attempts::{Attempt, Claim, Settlement};
 pub use check::Fault;
@@ -29,8 +32,11 @@ pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Operations, Request};
 pub use place::find;
 pub use queue::Wanted;
+pub use retire::{Retention, Retirable, SUBJECT as REMOVED, told as told_removed};
+pub use segments::Segment;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
+pub use sweep::{Gone, Loose, Spare};
 
 use crate::domain::id::JobId;
 use crate::domain::time::Time;
