@@ -2,6 +2,7 @@
 //! has the name is whole.
 
 use crate::error::{Code, Error, OrCode as _, Result};
+use crate::fault;
 use crate::host::{dir, random};
 use crate::store::Store;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ fn stage(to: &Path) -> Result<PathBuf> {
 
 fn fill(from: &Store, to: &Path) -> Result<()> {
     from.copy_to(to)?;
+    fault::point("backup.copied");
     for folder in ["objects", "locks", "attempts", "tmp"] {
         dir::private_dir(&to.join(folder))?;
     }

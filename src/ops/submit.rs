@@ -6,6 +6,7 @@ use crate::domain::id::JobId;
 use crate::domain::spec::{Dependency, Spec, Then};
 use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
+use crate::fault;
 use crate::host::config::Config;
 use crate::host::process;
 use crate::store::{Done, Ledger, NewJob, Request, Store};
@@ -35,6 +36,7 @@ pub fn submit(
         return Ok(first);
     }
     let resolved = Resolver::new(caller, config, now).resolve(store, ask)?;
+    fault::point("submit.prepared");
     store.operate(now, "submit", &request, |ledger| {
         let skip = Skip::of(&resolved);
         let submitted = queue(ledger, caller, resolved)?;

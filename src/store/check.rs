@@ -5,6 +5,7 @@ use super::{Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::error::Result;
+use crate::fault;
 use rusqlite::params;
 
 /// Something that does not hold.
@@ -129,6 +130,7 @@ impl Store {
             faults.extend(view.check_receipts()?);
             faults.extend(view.check_segments()?);
             faults.extend(view.check_specs()?);
+            fault::point("check.objects");
             faults.extend(view.check_objects()?);
             Ok(faults)
         })

@@ -8,6 +8,7 @@ use super::jobs::erased::Json as _;
 use super::{Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::error::{Code, Error, OrCode as _, Result};
+use crate::fault;
 use crate::host::dir;
 use crate::host::lock::{self, Lock};
 use rusqlite::{OptionalExtension as _, params};
@@ -168,6 +169,7 @@ impl View<'_> {
         let bytes = match row.ok_or_else(missing)? {
             Some(bytes) => bytes,
             None => {
+                fault::point("object.named");
                 let path = file_of(self.root, digest);
                 std::fs::read(&path).or_code(Code::StoreDamaged, || format!("object '{digest}' has lost its file"))?
             }

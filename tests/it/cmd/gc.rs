@@ -201,6 +201,13 @@ fn numbers_go_on_upwards_after_everything_went() {
         before.iter().zip(&after).all(|(a, b)| a.parse::<i64>().unwrap() <= b.parse().unwrap()),
         "{before:?} {after:?}"
     );
+    // The last job goes on with an earlier session than the last one.
+    let other = Stock::new();
+    other.bash("ares-submit -w synthetic -- one; ares-submit -- true; ares-submit -w synthetic --continue 1 -- two; ares-submit --after 2 -- true; ares-run --drain -q; ares-gc --keep 0", 0);
+    assert_eq!(jobs(&other), "4");
+    let other = Stock::new();
+    other.bash("ares-submit -- true; ares-submit -w synthetic -- one; ares-submit -- true; ares-submit -w synthetic --continue 2 -- two; ares-run --drain -q; ares-gc --keep 0", 0);
+    assert_eq!(jobs(&other), "2 3 4");
     // Even where SQLite itself does not remember them.
     stock.db().execute("DELETE FROM sqlite_sequence", []).expect("it is a table like others");
     assert_eq!(stock.submit(&[], &["true"]), "7");
