@@ -28,6 +28,9 @@ _ares() {
             ares,fsck)
                 cmd="ares__subcmd__fsck"
                 ;;
+            ares,gc)
+                cmd="ares__subcmd__gc"
+                ;;
             ares,help)
                 cmd="ares__subcmd__help"
                 ;;
@@ -73,6 +76,9 @@ _ares() {
             ares__subcmd__help,fsck)
                 cmd="ares__subcmd__help__subcmd__fsck"
                 ;;
+            ares__subcmd__help,gc)
+                cmd="ares__subcmd__help__subcmd__gc"
+                ;;
             ares__subcmd__help,help)
                 cmd="ares__subcmd__help__subcmd__help"
                 ;;
@@ -113,7 +119,7 @@ _ares() {
 
     case "${cmd}" in
         ares)
-            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile fsck backup help"
+            opts="-h -V --help --version demo init submit run wait stop claim settle list show log reconcile fsck backup gc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -264,12 +270,61 @@ _ares() {
             return 0
             ;;
         ares__subcmd__fsck)
-            opts="-z -q -h -V --full --repair --store --wait-lock --json --null --format --quiet --help --version"
+            opts="-z -q -h -V --full --repair --exported --store --wait-lock --json --null --format --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --exported)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --wait-lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ares__subcmd__gc)
+            opts="-z -q -h -V --older-than --keep --export --dry-run --op-id --store --wait-lock --json --null --format --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --older-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --export)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --op-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --store)
                     COMPREPLY=()
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -293,7 +348,7 @@ _ares() {
             return 0
             ;;
         ares__subcmd__help)
-            opts="demo init submit run wait stop claim settle list show log reconcile fsck backup help"
+            opts="demo init submit run wait stop claim settle list show log reconcile fsck backup gc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -349,6 +404,20 @@ _ares() {
             return 0
             ;;
         ares__subcmd__help__subcmd__fsck)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ares__subcmd__help__subcmd__gc)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1127,7 +1196,7 @@ _ares__each() {
 }
 
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _ares__each -o nosort -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup
+    complete -F _ares__each -o nosort -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup ares-gc
 else
-    complete -F _ares__each -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup
+    complete -F _ares__each -o bashdefault -o default ares-demo ares-init ares-submit ares-run ares-wait ares-stop ares-claim ares-settle ares-list ares-show ares-log ares-reconcile ares-fsck ares-backup ares-gc
 fi

@@ -40,6 +40,7 @@ complete -c ares -n "__fish_ares_needs_command" -f -a "log" -d 'Show who changed
 complete -c ares -n "__fish_ares_needs_command" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
 complete -c ares -n "__fish_ares_needs_command" -f -a "fsck" -d 'Verify everything in a store'
 complete -c ares -n "__fish_ares_needs_command" -f -a "backup" -d 'Copy a store while it is in use, or make a store of a copy'
+complete -c ares -n "__fish_ares_needs_command" -f -a "gc" -d 'Remove finished jobs that are old, and give back what nothing needs'
 complete -c ares -n "__fish_ares_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ares -n "__fish_ares_using_subcommand demo" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand demo" -l wait-lock -d 'Wait at most this long for the store' -r
@@ -264,6 +265,7 @@ complete -c ares -n "__fish_ares_using_subcommand reconcile" -s z -l null -d 'En
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand reconcile" -s V -l version -d 'Print version'
+complete -c ares -n "__fish_ares_using_subcommand fsck" -l exported -d 'Check these files of exported receipts too' -r -F
 complete -c ares -n "__fish_ares_using_subcommand fsck" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
 complete -c ares -n "__fish_ares_using_subcommand fsck" -l wait-lock -d 'Wait at most this long for the store' -r
 complete -c ares -n "__fish_ares_using_subcommand fsck" -l format -d 'Print each record in this format' -r
@@ -283,21 +285,35 @@ complete -c ares -n "__fish_ares_using_subcommand backup" -s z -l null -d 'End r
 complete -c ares -n "__fish_ares_using_subcommand backup" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand backup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand backup" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "demo" -d 'Show the main job at work in a throw-away store'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "init" -d 'Make a store, or upgrade one'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "submit" -d 'Queue one job, or many'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "run" -d 'Run the next job, or all'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "wait" -d 'Wait until jobs end'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "stop" -d 'Stop jobs'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "claim" -d 'Take the next job that may run'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "settle" -d 'Record how an attempt ended'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "list" -d 'List jobs'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "show" -d 'Show one thing with all its evidence'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "log" -d 'Show who changed what, and when'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "fsck" -d 'Verify everything in a store'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "backup" -d 'Copy a store while it is in use, or make a store of a copy'
-complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ares -n "__fish_ares_using_subcommand gc" -l older-than -d 'Remove only jobs that ended longer ago than this' -r
+complete -c ares -n "__fish_ares_using_subcommand gc" -l keep -d 'Remove only jobs beyond the N that ended last' -r
+complete -c ares -n "__fish_ares_using_subcommand gc" -l export -d 'Write receipts of jobs that are gone here, and remove them' -r -F
+complete -c ares -n "__fish_ares_using_subcommand gc" -l op-id -d 'Apply this at most once under this id' -r
+complete -c ares -n "__fish_ares_using_subcommand gc" -l store -d 'Use the store in this directory' -r -f -a "(__fish_complete_directories)"
+complete -c ares -n "__fish_ares_using_subcommand gc" -l wait-lock -d 'Wait at most this long for the store' -r
+complete -c ares -n "__fish_ares_using_subcommand gc" -l format -d 'Print each record in this format' -r
+complete -c ares -n "__fish_ares_using_subcommand gc" -l dry-run -d 'Print what would go, and change nothing'
+complete -c ares -n "__fish_ares_using_subcommand gc" -l json -d 'Print one JSON object per line, with all fields'
+complete -c ares -n "__fish_ares_using_subcommand gc" -s z -l null -d 'End records with NUL and escape nothing'
+complete -c ares -n "__fish_ares_using_subcommand gc" -s q -l quiet -d 'Print no notes and no plain no'
+complete -c ares -n "__fish_ares_using_subcommand gc" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ares -n "__fish_ares_using_subcommand gc" -s V -l version -d 'Print version'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "demo" -d 'Show the main job at work in a throw-away store'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "init" -d 'Make a store, or upgrade one'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "submit" -d 'Queue one job, or many'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "run" -d 'Run the next job, or all'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "wait" -d 'Wait until jobs end'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "stop" -d 'Stop jobs'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "claim" -d 'Take the next job that may run'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "settle" -d 'Record how an attempt ended'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "list" -d 'List jobs'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "show" -d 'Show one thing with all its evidence'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "log" -d 'Show who changed what, and when'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "reconcile" -d 'Find what crashes left, and mend or decide it'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "fsck" -d 'Verify everything in a store'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "backup" -d 'Copy a store while it is in use, or make a store of a copy'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "gc" -d 'Remove finished jobs that are old, and give back what nothing needs'
+complete -c ares -n "__fish_ares_using_subcommand help; and not __fish_seen_subcommand_from demo init submit run wait stop claim settle list show log reconcile fsck backup gc help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 
 # ares-NAME is completed as ares NAME.
 complete -c ares-demo -w 'ares demo'
@@ -314,3 +330,4 @@ complete -c ares-log -w 'ares log'
 complete -c ares-reconcile -w 'ares reconcile'
 complete -c ares-fsck -w 'ares fsck'
 complete -c ares-backup -w 'ares backup'
+complete -c ares-gc -w 'ares gc'

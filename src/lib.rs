@@ -70,6 +70,8 @@
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
 //!    a resolution ends it.
+//! 8. **Removed** (`ops/gc.rs`): when it is finished, old, and nothing unfinished refers to it, it leaves in one transaction
+//!    with all that only it had. Its number is never given again; its receipts leave only into an exported segment.
 //!
 //! # Owner and keeper
 //!
@@ -86,12 +88,14 @@
 //!
 //! * `never-unlock` (`host/lock.rs`): a lock ends when its last descriptor closes, never before.
 //! * `sqlite-only` (`store/mod.rs`): nobody opens the database's files but SQLite.
+//! * `named-or-held` (`store/objects.rs`): a file of content that is not named yet is never taken for a leftover.
 //! * `nothing-waits-under-the-lock` (`store/mod.rs`): in a transaction nothing is waited for and no pipe is written.
 //! * `one-write` (`store/jobs.rs`): one statement writes a job's state, by compare-and-set, from a move that only the
 //!   domain makes.
 //! * `frozen` (`store/schema.sql`): what a job was frozen as does not change.
 //! * `fence-grows` (`store/schema.sql`): the number of a job's latest attempt only grows.
-//! * `append-only` (`store/schema.sql`): receipts, events, resolutions, findings and operations never change.
+//! * `append-only` (`store/schema.sql`): receipts, events, resolutions, findings and operations never change; some are
+//!   removed with their jobs.
 //! * `no-go-without-commit` (`ops/dispatch.rs`): no worker is started before the commit that says so is known.
 //! * `keeper-without-store` (`host/keep.rs`): the keeper opens no database.
 //! * `no-signal-to-strangers` (`host/process.rs`): a process is identified before it gets a signal.
@@ -99,12 +103,13 @@
 //! * `secrets-by-name` (`worker/env.rs`): a secret reaches a worker only by name, and is written nowhere by us.
 //! * `commit-then-print` (`cli/output/mod.rs`): what changed is committed before any of the answer is written.
 //!
-//! Locks are taken in one order: owner's lock file, `locks/write.lock`, `BEGIN IMMEDIATE`. The write lock gives fairness,
-//! the transaction correctness.
+//! Locks are taken in one order: owner's lock file, a share of `locks/objects.lock`, `locks/write.lock`, `BEGIN IMMEDIATE`.
+//! The write lock gives fairness, the transaction correctness. Who wants `objects.lock` alone takes it last and waits for
+//! nobody; so a batch may share it under the write lock, where nobody else can hold it alone.
 //!
 //! # The files of a store
 //!
-//! `ares.db` with `-wal` and `-shm`; `config.toml`; `locks/` with `write.lock`, `init.lock` and one `owner-…` for each owner;
+//! `ares.db` with `-wal` and `-shm`; `config.toml`; `locks/` with `write.lock`, `init.lock`, `objects.lock` and one `owner-…` for each owner;
 //! `attempts/42.1/` with `stdin`, `stdout`, `stderr`, `mark`, `exit`, `stop` and `worker.lock` until its evidence is stored;
 //! `objects/` for content of more than 16 KiB; `tmp/`. `man/ares-store.7` says what may be done with them.
 //!

@@ -2,8 +2,9 @@
 
 use super::{Answer, Context, Field, Row, Run};
 use crate::error::{Code, Error, Result};
-use crate::ops::fsck::fsck;
+use crate::ops::fsck;
 use crate::store::Fault;
+use std::path::PathBuf;
 
 /// Verify everything in a store
 ///
@@ -20,6 +21,12 @@ pub struct Args {
     /// First put right what cannot lose anything: leftovers and modes
     #[arg(long)]
     pub repair: bool,
+
+    /// Check these files of exported receipts too
+    ///
+    /// A directory stands for the files in it that ares-gc named. Exported receipts of which no file is among them are told.
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub exported: Vec<PathBuf>,
 }
 
 impl Run for Args {
@@ -51,7 +58,10 @@ $ ares-fsck --repair
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
-        let faults = fsck(store, self.full, self.repair)?;
+        let mut faults = fsck::fsck(store, self.full, self.repair)?;
+        if !self.exported.is_empty() {
+            faults.extend(fsck::exported(store, &self.exported)?);
+        }
         let row = |fault: &Fault| {
             Row::new()
                 .with("rule", fault.rule)

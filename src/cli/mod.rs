@@ -11,6 +11,7 @@ pub mod backup;
 pub mod claim;
 pub mod demo;
 pub mod fsck;
+pub mod gc;
 pub mod init;
 pub mod list;
 pub mod log;
@@ -125,6 +126,7 @@ pub static COMMANDS: &[Command] = &[
     Command::of::<reconcile::Args>("mend"),
     Command::of::<fsck::Args>("mend"),
     Command::of::<backup::Args>("mend"),
+    Command::of::<gc::Args>("mend"),
 ];
 
 /// The first argument of the hidden command that our own executable is started with, to be a keeper.

@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
 use crate::ops::evidence::{self, Packet};
 use crate::ops::reconcile::{self, Became, Found, Order, Pass};
-use crate::ops::show;
+use crate::ops::{show, tidy};
 use crate::store::Attempt;
 
 /// Find what crashes left, and mend or decide it
@@ -145,7 +145,7 @@ impl Args {
         let store = cx.store()?;
         let pass = reconcile::pass(store, self.dry_run)?;
         if !self.dry_run {
-            reconcile::tidy(store)?;
+            tidy::tidy(store)?;
         }
         let mut rows: Vec<Row> = pass.found.iter().map(row).collect();
         let uncertain = reconcile::uncertain(store)?;

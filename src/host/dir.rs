@@ -137,6 +137,16 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     std::fs::remove_dir_all(path).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))
 }
 
+/// Removes a file, or a link and not what it leads to; one that is gone already is fine.
+pub fn remove_file(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).or_code(Code::StoreUnusable, || format!("cannot remove '{}'", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The names in a directory that are UTF-8, as all of ours are; none when there is no directory.
 pub fn names(path: &Path) -> Result<Vec<String>> {
     let what = || format!("cannot list '{}'", path.display());

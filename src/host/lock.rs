@@ -62,8 +62,21 @@ fn same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-fn try_file(file: &File, path: &Path) -> Result<bool> {
-    match fs2::FileExt::try_lock_exclusive(file) {
+/// Who else may hold the lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Nobody.
+    Alone,
+    /// All who share it.
+    Shared,
+}
+
+fn try_file(file: &File, path: &Path, how: How) -> Result<bool> {
+    let tried = match how {
+        How::Alone => fs2::FileExt::try_lock_exclusive(file),
+        How::Shared => fs2::FileExt::try_lock_shared(file),
+    };
+    match tried {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
         Err(error) => {
@@ -74,9 +87,13 @@ fn try_file(file: &File, path: &Path) -> Result<bool> {
 
 /// Takes the lock if it is free; `None` when someone holds it.
 pub fn try_lock(path: &Path) -> Result<Option<Lock>> {
+    try_as(path, How::Alone)
+}
+
+fn try_as(path: &Path, how: How) -> Result<Option<Lock>> {
     loop {
         let file = open(path, true)?;
-        if !try_file(&file, path)? {
+        if !try_file(&file, path, how)? {
             return Ok(None);
         }
         if same_file(&file, path) {
@@ -87,7 +104,16 @@ pub fn try_lock(path: &Path) -> Result<Option<Lock>> {
 
 /// Takes the lock, waiting for it in the order of asking; `ARES_STORE_BUSY` after this long, which names the holder.
 pub fn lock(path: &Path, wait: Option<Duration>) -> Result<Lock> {
-    if let Some(lock) = try_lock(path)? {
+    take(path, wait, How::Alone)
+}
+
+/// Takes the lock beside all others who share it, waiting in the same way for one who holds it alone.
+pub fn share(path: &Path, wait: Option<Duration>) -> Result<Lock> {
+    take(path, wait, How::Shared)
+}
+
+fn take(path: &Path, wait: Option<Duration>, how: How) -> Result<Lock> {
+    if let Some(lock) = try_as(path, how)? {
         return Ok(lock);
     }
     let busy = || {
@@ -97,22 +123,26 @@ pub fn lock(path: &Path, wait: Option<Duration>) -> Result<Lock> {
     if wait == Some(Duration::ZERO) {
         return Err(busy());
     }
-    let Some(wait) = wait else { return blocking(path) };
+    let Some(wait) = wait else { return blocking(path, how) };
     // A blocking flock keeps the order of asking but has no time-out: another thread waits, and we wait for it.
     let (sender, receiver) = mpsc::sync_channel(1);
     let asked = path.to_owned();
     std::thread::spawn(move || {
-        let answer = blocking(&asked);
+        let answer = blocking(&asked, how);
         // A receiver that went away gave up: the lock is dropped with the answer.
         let _gone = sender.send(answer);
     });
     receiver.recv_timeout(wait).map_err(|_| busy())?
 }
 
-fn blocking(path: &Path) -> Result<Lock> {
+fn blocking(path: &Path, how: How) -> Result<Lock> {
     loop {
         let file = open(path, true)?;
-        match fs2::FileExt::lock_exclusive(&file) {
+        let locked = match how {
+            How::Alone => fs2::FileExt::lock_exclusive(&file),
+            How::Shared => fs2::FileExt::lock_shared(&file),
+        };
+        match locked {
             Ok(()) if same_file(&file, path) => return Ok(Lock { file, path: path.to_owned() }),
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -130,17 +160,26 @@ fn blocking(path: &Path) -> Result<Lock> {
 pub fn is_held(path: &Path) -> Result<bool> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        _ => Ok(!try_file(&open(path, false)?, path)?),
+        _ => Ok(!try_file(&open(path, false)?, path, How::Alone)?),
     }
+}
+
+/// Whether nobody needs this lock file of an owner any more: it is not held, and it was used, or not touched for so long.
+pub fn is_stale(path: &Path, untouched: Duration) -> Result<bool> {
+    Ok(may_be_stale(path, untouched) && !is_held(path)?)
+}
+
+fn may_be_stale(path: &Path, untouched: Duration) -> bool {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return false };
+    let age = meta.modified().ok().and_then(|at| at.elapsed().ok());
+    meta.len() > 0 || age.is_some_and(|age| age >= untouched)
 }
 
 /// Removes an owner's lock file that nobody holds: at once when it was used, else when it was not touched for so long.
 /// It is removed under its own lock, so that an owner which opened it just now finds it gone when it compares. Says
 /// whether it was removed.
 pub fn remove_if_stale(path: &Path, untouched: Duration) -> Result<bool> {
-    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(false) };
-    let age = meta.modified().ok().and_then(|at| at.elapsed().ok());
-    if meta.len() == 0 && age.is_none_or(|age| age < untouched) {
+    if !may_be_stale(path, untouched) {
         return Ok(false);
     }
     let Some(_held) = try_lock(path)? else { return Ok(false) };
@@ -166,7 +205,7 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
     if !same_file(&theirs, &path) {
         return Err(bad("is an owner file that was removed"));
     }
-    if !try_file(&theirs, &path)? {
+    if !try_file(&theirs, &path, How::Alone)? {
         return Err(bad("is locked by another owner"));
     }
     // A file that was used can be removed as soon as nobody holds it. One that was opened to be read only stays longer.
@@ -209,6 +248,19 @@ mod tests {
         drop(held);
         assert!(lock(&path, Some(Duration::from_secs(5))).is_ok());
         assert!(!is_held(&dir.path().join("none")).unwrap());
+    }
+
+    #[test]
+    fn a_shared_lock_is_shared_and_keeps_out_who_wants_it_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let (one, two) = (share(&path, None).unwrap(), share(&path, Some(Duration::ZERO)).unwrap());
+        assert!(try_lock(&path).unwrap().is_none());
+        drop(one);
+        assert!(try_lock(&path).unwrap().is_none(), "the other one still holds it");
+        drop(two);
+        let _alone = try_lock(&path).unwrap().expect("free");
+        assert_eq!(share(&path, Some(Duration::from_millis(20))).unwrap_err().code, Code::StoreBusy);
     }
 
     #[test]

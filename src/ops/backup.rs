@@ -2,6 +2,7 @@
 //! has the name is whole.
 
 use crate::error::{Code, Error, OrCode as _, Result};
+use crate::fault;
 use crate::host::{dir, random};
 use crate::store::Store;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ const PIECE_MAX: u64 = 1 << 32;
 /// Copies the store to a directory that must not exist yet.
 pub fn backup(store: &Store, to: &Path) -> Result<()> {
     let staged = stage(to)?;
+    // What the copy of the database names must still be there when it is copied in its turn.
+    let _kept = store.hold_objects()?;
     let copied = fill(store, &staged).and_then(|()| verify(&staged));
     finish(copied, &staged, to)
 }
@@ -43,6 +46,7 @@ fn stage(to: &Path) -> Result<PathBuf> {
 
 fn fill(from: &Store, to: &Path) -> Result<()> {
     from.copy_to(to)?;
+    fault::point("backup.copied");
     for folder in ["objects", "locks", "attempts", "tmp"] {
         dir::private_dir(&to.join(folder))?;
     }

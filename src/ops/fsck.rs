@@ -1,30 +1,33 @@
 //! Verifying a store: the database's own rules and digests, and the files around it. Nothing is changed, except that
 //! leftovers which no row needs are removed where that is asked.
 
-use super::reconcile;
+use super::tidy;
 use crate::domain::id::AttemptId;
 use crate::error::Result;
 use crate::host::{dir, lock};
 use crate::store::{Fault, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Everything that does not hold. With `repair`, what cannot lose anything is put right first: leftovers are removed,
 /// and our own files are closed to others.
 pub fn fsck(store: &mut Store, full: bool, repair: bool) -> Result<Vec<Fault>> {
     if repair {
-        reconcile::tidy(store)?;
+        tidy::tidy(store)?;
         for path in ours(store.root())? {
             dir::close_to_others(&path)?;
         }
     }
+    // A file that is removed while we look, with the row that named it, would be told as lost.
+    let kept = store.hold_objects()?;
     let mut faults = store.check(full)?;
+    drop(kept);
     faults.extend(modes(store.root())?);
     faults.extend(leftovers(store)?);
     Ok(faults)
 }
 
 /// The store's directory and everything that must be private in it.
-fn ours(root: &Path) -> Result<Vec<std::path::PathBuf>> {
+fn ours(root: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = vec![root.to_owned()];
     for name in dir::names(root)? {
         paths.push(root.join(name));
@@ -70,4 +73,21 @@ fn leftovers(store: &Store) -> Result<Vec<Fault>> {
 fn is_being_tidied(store: &Store, id: AttemptId) -> bool {
     let Ok(attempt) = store.read(|view| view.attempt(id)) else { return false };
     !attempt.owner_lock.is_empty() && lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)
+}
+
+/// Files of exported receipts that do not hold together, or are not what was exported. A directory stands for all files in
+/// it that are named as ares-gc names them.
+pub fn exported(store: &Store, named: &[PathBuf]) -> Result<Vec<Fault>> {
+    let mut files = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            let mut names = dir::names(path)?;
+            names.retain(|name| name.starts_with("receipts-") && name.ends_with(".jsonl"));
+            names.sort();
+            files.extend(names.iter().map(|name| path.join(name)));
+        } else {
+            files.push(path.clone());
+        }
+    }
+    store.check_segment_files(&files)
 }

@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod evidence;
 pub mod fleet;
 pub mod fsck;
+pub mod gc;
 pub mod init;
 pub mod reconcile;
 mod record;
@@ -17,6 +18,7 @@ pub mod settle;
 pub mod show;
 pub mod stop;
 pub mod submit;
+pub mod tidy;
 pub mod wait;
 pub mod wrap;
 

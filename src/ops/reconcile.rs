@@ -22,10 +22,6 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
-/// An owner file that nobody holds is left alone for so long: a shell may be about to open it. Nothing but tidiness
-/// depends on this.
-const STALE: Duration = Duration::from_secs(3600);
-
 /// What a pass found of one attempt.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -358,33 +354,4 @@ pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
     let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
     pids.sort_unstable();
     Ok(pids)
-}
-
-/// Removes what no open attempt needs any more: directories whose evidence is stored, lock files of owners that ended.
-/// The names are listed before the store is asked: an attempt is claimed before its directory is made, so one that is
-/// listed and not claimed any more is over.
-pub fn tidy(store: &Store) -> Result<usize> {
-    let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
-    let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
-    let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
-    // Whoever recorded an end may have ended before it removed what is not to be kept.
-    for attempt in &uncertain {
-        if !store.read(|view| view.job(attempt.id.job))?.spec.limits.capture {
-            collect::forget(&store.attempt_dir(attempt.id));
-        }
-    }
-    let mut removed = 0;
-    for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id)) {
-        dir::clear_attempt_dir(&store.attempt_dir(id));
-        removed += 1;
-    }
-    let tmp = store.root().join("tmp");
-    for name in dir::names(&tmp)?.iter().filter(|name| name.starts_with("lock-")) {
-        removed += usize::from(lock::remove_if_stale(&tmp.join(name), STALE)?);
-    }
-    let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
-    for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
-        removed += usize::from(lock::remove_if_stale(&store.locks().join(name), STALE)?);
-    }
-    Ok(removed)
 }

@@ -101,7 +101,7 @@ pub fn job(store: &Store, id: JobId) -> Result<JobShown> {
         };
         Ok(JobShown {
             labels: view.labels(id)?,
-            after: view.dependencies(id)?,
+            after: view.all_dependencies(id)?,
             session: view.session(session)?,
             spent: view.spent_of_job(id, session)?,
             cancelled: cancelled(view, &job)?,
@@ -278,7 +278,11 @@ pub fn session(store: &Store, name: &str) -> Result<SessionShown> {
 
 /// An object's content, verified.
 pub fn object(store: &Store, digest: &Digest) -> Result<Vec<u8>> {
-    store.read(|view| view.object(digest))
+    match store.read(|view| view.object(digest)) {
+        // Its file may have been removed, with the row that named it, since the row was read: then it is gone, not lost.
+        Err(error) if error.code == Code::StoreDamaged => store.read(|view| view.object(digest)),
+        other => other,
+    }
 }
 
 /// What is handed over to a job's worker, whether or not it ran.

@@ -6,6 +6,7 @@ use crate::domain::id::JobId;
 use crate::domain::spec::{Dependency, Spec, Then};
 use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
+use crate::fault;
 use crate::host::config::Config;
 use crate::host::process;
 use crate::store::{Done, Ledger, NewJob, Request, Store};
@@ -35,6 +36,7 @@ pub fn submit(
         return Ok(first);
     }
     let resolved = Resolver::new(caller, config, now).resolve(store, ask)?;
+    fault::point("submit.prepared");
     store.operate(now, "submit", &request, |ledger| {
         let skip = Skip::of(&resolved);
         let submitted = queue(ledger, caller, resolved)?;
@@ -187,6 +189,8 @@ fn wait_for(spec: &mut Spec, jobs: &[JobId]) {
         let run = Then::Run;
         spec.after.push(Dependency { on: job, on_failed: run, on_cancelled: run, on_uncertain: Then::Hold });
     }
+    // The order is part of what is frozen, and they are read back by number.
+    spec.after.sort_by_key(|dependency| dependency.on);
 }
 
 /// A session of its own, or the one that is continued: then every earlier job of it comes first.

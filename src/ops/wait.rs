@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::clock;
 use crate::host::signals::Signals;
 use crate::store::{JobRow, Store};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The longest pause between two looks.
@@ -27,7 +27,8 @@ pub fn wait(
     told: &mut dyn FnMut(&Store, JobId) -> Result<()>,
 ) -> Result<Vec<JobRow>> {
     let began = clock::mark();
-    let mut ended = BTreeSet::new();
+    // What has ended is not read again: it may be removed from the store while others are still waited for.
+    let (mut ended, mut over) = (BTreeSet::new(), BTreeMap::<JobId, JobRow>::new());
     let (mut pause, mut seen, mut looked) = (Duration::from_millis(5), None, None::<clock::Mark>);
     loop {
         if looked.is_none_or(|mark| mark.elapsed() > LOOK_AFTER_OWNERS) {
@@ -37,7 +38,11 @@ pub fn wait(
         let version = store.data_version()?;
         // Our own changes do not show in the version, so a pass is always followed by a look.
         if seen != Some(version) || looked.is_some_and(|mark| mark.elapsed() < pause) {
-            let rows = store.read(|view| jobs.iter().map(|job| view.job(*job)).collect::<Result<Vec<_>>>())?;
+            let rows = store.read(|view| {
+                let row = |job: &JobId| over.get(job).map_or_else(|| view.job(*job), |row| Ok(row.clone()));
+                jobs.iter().map(row).collect::<Result<Vec<_>>>()
+            })?;
+            over.extend(rows.iter().filter(|row| row.state.is_terminal()).map(|row| (row.facts.id, row.clone())));
             for row in rows.iter().filter(|row| row.state.is_terminal() || row.state == State::Uncertain) {
                 if ended.insert(row.facts.id) {
                     told(store, row.facts.id)?;
@@ -45,8 +50,8 @@ pub fn wait(
             }
             // One that is uncertain waits for people, who are told at once.
             let uncertain = rows.iter().any(|row| row.state == State::Uncertain);
-            let over = |row: &JobRow| row.state.is_terminal();
-            if uncertain || rows.iter().all(over) || (any && rows.iter().any(over)) {
+            let has_ended = |row: &JobRow| row.state.is_terminal();
+            if uncertain || rows.iter().all(has_ended) || (any && rows.iter().any(has_ended)) {
                 return Ok(rows);
             }
             seen = Some(version);

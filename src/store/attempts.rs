@@ -128,7 +128,10 @@ impl View<'_> {
         let sql = format!("SELECT {COLUMNS} FROM attempts WHERE job = ?1 AND n = ?2");
         let mut statement = self.connection.prepare_cached(&sql).sql("read the attempt")?;
         let row = statement.query_row(params![id.job.0, id.n], attempt_row).optional().sql("read the attempt")?;
-        row.ok_or_else(|| Error::new(Code::NotFound, format!("no attempt {id}")))
+        row.ok_or_else(|| match self.job_now(id.job) {
+            Ok(_) => Error::new(Code::NotFound, format!("no attempt {id}")),
+            Err(error) => error,
+        })
     }
 
     /// The attempts of a job, oldest first.

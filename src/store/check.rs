@@ -5,6 +5,7 @@ use super::{Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::error::Result;
+use crate::fault;
 use rusqlite::params;
 
 /// Something that does not hold.
@@ -127,7 +128,9 @@ impl Store {
             }
             faults.extend(view.check_rules()?);
             faults.extend(view.check_receipts()?);
+            faults.extend(view.check_segments()?);
             faults.extend(view.check_specs()?);
+            fault::point("check.objects");
             faults.extend(view.check_objects()?);
             Ok(faults)
         })
@@ -248,7 +251,7 @@ impl View<'_> {
         for id in jobs.into_iter().map(JobId) {
             let mut job = self.job(id)?;
             job.spec.labels = self.labels(id)?;
-            job.spec.after = self.dependencies(id)?.into_iter().map(|(dependency, _)| dependency).collect();
+            job.spec.after = self.all_dependencies(id)?.into_iter().map(|(dependency, _)| dependency).collect();
             if job.spec.digest() != job.spec_digest {
                 let detail = "is not what was frozen when it was submitted";
                 faults.push(Fault::damage("spec-digest", format!("job {id}"), detail));

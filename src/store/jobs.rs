@@ -249,7 +249,7 @@ impl View<'_> {
             let columns = &mut Columns::of(row);
             Ok((facts(columns)?, columns.next::<String>()?))
         });
-        let (facts, state) = row.optional().sql("read the job")?.ok_or_else(|| missing(job))?;
+        let (facts, state) = row.optional().sql("read the job")?.ok_or_else(|| self.missing(job))?;
         let state = State::parse(&state)
             .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {job} is in no state of ours: '{state}'")))?;
         Ok(Now::new(facts, state))
@@ -259,7 +259,7 @@ impl View<'_> {
     pub fn job(&self, job: JobId) -> Result<JobRow> {
         let sql = format!("SELECT {COLUMNS} FROM jobs j WHERE j.id = ?1");
         let mut statement = self.connection.prepare_cached(&sql).sql("read the job")?;
-        statement.query_row([job.0], job_row).optional().sql("read the job")?.ok_or_else(|| missing(job))
+        statement.query_row([job.0], job_row).optional().sql("read the job")?.ok_or_else(|| self.missing(job))
     }
 
     /// A job's labels.
@@ -286,8 +286,4 @@ impl View<'_> {
         let mut statement = self.connection.prepare_cached(sql).sql("count jobs")?;
         statement.query_row([state.word()], |row| row.get(0)).sql("count jobs")
     }
-}
-
-fn missing(job: JobId) -> Error {
-    Error::new(Code::NotFound, format!("no job {job}"))
 }

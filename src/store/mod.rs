@@ -16,9 +16,12 @@ mod open;
 mod operations;
 mod place;
 mod queue;
+mod retire;
 mod section;
+mod segments;
 mod sessions;
 mod stops;
+mod sweep;
 
 pub use attempts::{Attempt, Claim, Settlement};
 pub use check::Fault;
@@ -30,9 +33,12 @@ pub use open::{create, upgrade};
 pub use operations::{Done, Operation, Operations, Request};
 pub use place::find;
 pub use queue::Wanted;
+pub use retire::{Retention, Retirable, SUBJECT as REMOVED, told as told_removed};
 pub use section::Section;
+pub use segments::Segment;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
+pub use sweep::{Gone, Loose, Spare};
 
 use crate::domain::id::JobId;
 use crate::domain::time::Time;

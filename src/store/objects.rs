@@ -1,15 +1,23 @@
 //! Content by its digest: what is small in the database, what is large as a file that is synced before it is named.
+//!
+//! INVARIANT `named-or-held`: a file under `objects/` that no row names is removed only by who holds the write lock and
+//! `locks/objects.lock` alone. Who makes such a file shares that lock from before the file is there until it is named, so
+//! no file is taken away from under the transaction that names it. How old a file is proves nothing.
 
 use super::jobs::erased::Json as _;
 use super::{Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::error::{Code, Error, OrCode as _, Result};
+use crate::fault;
 use crate::host::dir;
+use crate::host::lock::{self, Lock};
 use rusqlite::{OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Content up to this size is kept in the database.
 const INLINE_MAX: u64 = 16 << 10;
@@ -21,10 +29,12 @@ pub struct Object {
     pub digest: Digest,
     size: u64,
     bytes: Option<Vec<u8>>,
+    /// What keeps its file from being taken for a leftover until it is named.
+    _held: Option<Arc<Lock>>,
 }
 
 /// Where a large object lies.
-fn file_of(root: &Path, digest: &Digest) -> PathBuf {
+pub(super) fn file_of(root: &Path, digest: &Digest) -> PathBuf {
     let name = digest.to_string();
     root.join("objects").join(&name[..2]).join(&name[2..])
 }
@@ -39,30 +49,53 @@ fn beginning_of(path: &Path, most: usize) -> Option<Vec<u8>> {
 #[derive(Clone, Debug)]
 pub struct Spool {
     root: PathBuf,
+    wait: Option<Duration>,
+    held: Arc<OnceLock<Arc<Lock>>>,
+}
+
+/// The lock that says: files are being made that no row names yet.
+pub(super) fn objects_lock(root: &Path) -> PathBuf {
+    root.join("locks/objects.lock")
 }
 
 impl Store {
     /// Where content is prepared.
     pub fn spool(&self) -> Spool {
-        Spool { root: self.root.clone() }
+        Spool { root: self.root.clone(), wait: self.wait, held: Arc::default() }
+    }
+
+    /// Keeps every file of content in its place until this is dropped, for who reads many of them by what the database
+    /// said a while ago.
+    pub fn hold_objects(&self) -> Result<Lock> {
+        lock::share(&objects_lock(&self.root), self.wait)
     }
 }
 
 impl Spool {
+    /// The share in the lock that all files prepared here need.
+    fn hold(&self) -> Result<Arc<Lock>> {
+        if let Some(held) = self.held.get() {
+            return Ok(Arc::clone(held));
+        }
+        let held = Arc::new(lock::share(&objects_lock(&self.root), self.wait)?);
+        Ok(Arc::clone(self.held.get_or_init(|| held)))
+    }
+
     /// Prepares content; to be named with [`Ledger::put`].
     pub fn prepare(&self, bytes: &[u8]) -> Result<Object> {
         let digest = Digest::of_content(bytes);
         let size = bytes.len() as u64;
         if size <= INLINE_MAX {
-            return Ok(Object { digest, size, bytes: Some(bytes.to_vec()) });
+            return Ok(Object { digest, size, bytes: Some(bytes.to_vec()), _held: None });
         }
+        let held = self.hold()?;
         let path = file_of(&self.root, &digest);
         // A link in its place is not the content: it is replaced, not followed.
         if !path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() == size) {
             dir::private_dir(path.parent().unwrap_or(&self.root))?;
             dir::write_durable(&path, bytes)?;
         }
-        Ok(Object { digest, size, bytes: None })
+        Ok(Object { digest, size, bytes: None, _held: Some(held) })
     }
 
     /// Prepares the content of a file of ours, which is taken over when it is large. Memory stays small whatever its
@@ -89,6 +122,7 @@ impl Spool {
         }
         let digest = Digest::from_content(hash);
         file.sync_all().or_code(Code::StoreUnusable, what)?;
+        let held = self.hold()?;
         let to = file_of(&self.root, &digest);
         let folder = to.parent().unwrap_or(&self.root);
         dir::private_dir(folder)?;
@@ -99,7 +133,7 @@ impl Spool {
             Err(error) => return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
         }
         dir::sync_dir(folder)?;
-        Ok(Some(Object { digest, size, bytes: None }))
+        Ok(Some(Object { digest, size, bytes: None, _held: Some(held) }))
     }
 }
 
@@ -135,6 +169,7 @@ impl View<'_> {
         let bytes = match row.ok_or_else(missing)? {
             Some(bytes) => bytes,
             None => {
+                fault::point("object.named");
                 let path = file_of(self.root, digest);
                 std::fs::read(&path).or_code(Code::StoreDamaged, || format!("object '{digest}' has lost its file"))?
             }

@@ -55,10 +55,10 @@ fn the_lines_of_the_crontab_work_as_cron_runs_them() {
         let at = line.match_indices("  ").last().expect("two blanks before the command").0;
         commands.push(adapt(line[at..].trim()).replace("\\%", "%"));
     }
-    assert_eq!(commands.len(), 3, "{commands:?}");
+    assert_eq!(commands.len(), 4, "{commands:?}");
     assert_eq!(bare(&lab, &assignments, "ares init >/dev/null").status, 0);
     // In the order of a day: queued at six, twice by mistake, run, looked after.
-    for line in [&commands[1], &commands[1], &commands[0], &commands[2], &commands[0]] {
+    for line in [&commands[1], &commands[1], &commands[0], &commands[2], &commands[0], &commands[3]] {
         let ran = bare(&lab, &assignments, line);
         assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{line}");
     }

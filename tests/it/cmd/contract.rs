@@ -29,6 +29,12 @@ const CASES: &[Case] = &[
     case("ares-wait", "ares-submit -- true; ares-run", "ares-wait \"$@\" 1", 0),
     case("ares-stop", "ares-submit -- true", "ares-stop \"$@\" 1", 0),
     case("ares-backup", "", "ares-backup \"$@\" copy", 0),
+    case(
+        "ares-gc",
+        "ares-submit -- true; ares-submit -- true; ares-run --drain",
+        "ares-gc --keep 0 --export . \"$@\"",
+        0,
+    ),
     case("ares-claim", "", "ares-claim \"$@\" --owner-file", 0),
     case("ares-claim", "ares-submit -- true", "ares-claim \"$@\" --owner $$", 0),
     case("ares-settle", "ares-submit -- true; h=$(ares-claim --owner $$)", "ares-settle \"$@\" \"$h\" ok", 0),

@@ -83,3 +83,11 @@ fn leftovers_and_modes_are_mended_and_nothing_else() {
     assert_eq!(lab.run("ares-fsck", &["--repair"]).status, 0);
     assert_eq!(lab.run("ares-fsck", &[]).status, 0);
 }
+
+#[test]
+fn what_waits_and_continues_reads_back_as_it_was_frozen() {
+    let lab = lab();
+    let ran = lab.sh("ares submit -w synthetic --continue 5 --after 4 --after 1 -- more; ares submit --label x --if-active x queue -- true;
+        ares submit --label x --after 7 --if-active x queue -- true; ares submit -w synthetic --continue 5 --after 7 -- x; ares fsck");
+    assert_eq!((ran.status, ran.out.as_str()), (0, "6\n7\n8\n9\n"), "{ran:?}");
+}

@@ -6,6 +6,8 @@ mod decide;
 mod evidence;
 mod front;
 mod fsck;
+mod gc;
+mod gc_export;
 mod hostile;
 mod list;
 mod settle;

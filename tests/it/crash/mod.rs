@@ -2,4 +2,5 @@
 //! the states that are allowed there, the job completes after healing, and nothing ran twice without a decision.
 
 mod commits;
+mod gc;
 mod points;

@@ -8,6 +8,7 @@ mod layers;
 mod manual;
 mod operations;
 mod pages;
+mod references;
 mod roff;
 mod schema;
 mod shells;

@@ -82,6 +82,13 @@ const CASES: &[Case] = &[
         input: "",
     },
     Case {
+        command: "ares-gc",
+        setup: "for n in 1 2 3; do ares-submit -- echo $n; done; ares-run --drain",
+        args: &["--keep", "1", "--export", "."],
+        other: &["--keep", "2", "--export", "."],
+        input: "",
+    },
+    Case {
         command: "ares-reconcile",
         setup: UNCERTAIN,
         args: &["1", "--decide", "ok", "--because", "so"],

@@ -41,7 +41,7 @@ fn kinds() -> Vec<Kind> {
 }
 
 /// A store with every section of the schema.
-fn whole() -> Stock {
+pub(super) fn whole() -> Stock {
     let stock = Stock::new();
     let mut store = Store::open(&stock.root(), None).expect("it opens");
     store.write(Time(1), |ledger| Section::ALL.into_iter().try_for_each(|section| ledger.lay(section))).expect("laid");

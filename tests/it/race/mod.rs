@@ -1,4 +1,5 @@
 //! Many processes at one store: nothing is claimed twice, nobody starves, nothing that was told is lost.
 
 mod claims;
+mod gc;
 mod submits;

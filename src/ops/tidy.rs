@@ -1,0 +1,91 @@
+//! What crashes leave around the database: directories of attempts whose evidence is stored, lock files of owners that
+//! ended. A lock or the record proves that nobody needs them; how old something is proves nothing.
+
+use super::collect;
+use crate::domain::id::AttemptId;
+use crate::error::Result;
+use crate::host::{dir, lock};
+use crate::store::Store;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An owner file that nobody holds is left alone for so long: a shell may be about to open it. Nothing but tidiness
+/// depends on this.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// Something that nobody needs any more.
+#[derive(Clone, Debug)]
+pub struct Leftover {
+    what: What,
+    /// How many files it is.
+    pub files: i64,
+    /// How many bytes they have.
+    pub bytes: i64,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Attempt(PathBuf),
+    Lock(PathBuf, Duration),
+}
+
+/// Removes what no open attempt needs any more.
+pub fn tidy(store: &Store) -> Result<usize> {
+    // Whoever recorded an end may have ended before it removed what is not to be kept.
+    for attempt in store.read(|view| view.uncertain_attempts())? {
+        if !store.read(|view| view.job(attempt.id.job))?.spec.limits.capture {
+            collect::forget(&store.attempt_dir(attempt.id));
+        }
+    }
+    let found = leftovers(store)?;
+    found.iter().try_for_each(remove)?;
+    Ok(found.len())
+}
+
+/// What no open attempt needs any more. The names are listed before the store is asked: an attempt is claimed before its
+/// directory is made, so one that is listed and not claimed any more is over.
+pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
+    let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
+    let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
+    let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
+    let over = folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id));
+    let mut found = over.map(|id| attempt(store.attempt_dir(id))).collect::<Result<Vec<_>>>()?;
+    let tmp = store.root().join("tmp");
+    for path in dir::names(&tmp)?.iter().filter(|name| name.starts_with("lock-")).map(|name| tmp.join(name)) {
+        // It was made by a store that was being made, which holds it until it removes it, and makes another if it must.
+        found.extend(stale(path, Duration::ZERO)?);
+    }
+    let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
+    for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
+        found.extend(stale(store.locks().join(name), STALE)?);
+    }
+    Ok(found)
+}
+
+fn attempt(path: PathBuf) -> Result<Leftover> {
+    let names = dir::names(&path)?;
+    let bytes = names.iter().map(|name| size(&path.join(name))).sum();
+    let files = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
+    Ok(Leftover { what: What::Attempt(path), files, bytes })
+}
+
+fn stale(path: PathBuf, untouched: Duration) -> Result<Option<Leftover>> {
+    if !lock::is_stale(&path, untouched)? {
+        return Ok(None);
+    }
+    let bytes = size(&path);
+    Ok(Some(Leftover { what: What::Lock(path, untouched), files: 1, bytes }))
+}
+
+fn size(path: &Path) -> i64 {
+    path.symlink_metadata().map_or(0, |meta| i64::try_from(meta.len()).unwrap_or(i64::MAX))
+}
+
+/// Removes one of them, if it is one still.
+pub fn remove(leftover: &Leftover) -> Result<()> {
+    match &leftover.what {
+        What::Attempt(path) => dir::clear_attempt_dir(path),
+        What::Lock(path, untouched) => drop(lock::remove_if_stale(path, *untouched)?),
+    }
+    Ok(())
+}
