@@ -145,6 +145,7 @@ done
             result,
             usage,
             lasting: self.lasting,
+            blameless: false,
             retry: self.retry,
         };
         let settled = settle(store, cx.op_id().map(str::to_owned), &say)?;

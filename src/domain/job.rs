@@ -270,6 +270,11 @@ impl Job<at::Claimed> {
         self.back(State::Claimed)
     }
 
+    /// Given back for a reason that is not the job's, as when its claimer is told to end: nothing is counted against it.
+    pub fn give_back(self) -> Move {
+        Move::new(self.facts, State::Claimed, State::Queued)
+    }
+
     /// About to act: the try counts from here.
     pub fn dispatch(self) -> Move {
         let mut step = Move::new(self.facts, State::Claimed, State::Running);
@@ -309,8 +314,8 @@ impl Job<at::Running> {
                 step.after.tries = (step.after.tries - 1).max(0);
                 step
             }
-            // Its runner stops at that, so nothing spins and nothing is to be counted against the job.
-            Fact::Short => Self::unburned(self.facts, State::Queued),
+            // Whoever ran it stops at that, so nothing spins and nothing is to be counted against the job.
+            Fact::Blameless => Self::unburned(self.facts, State::Queued),
             Fact::Ambiguous => from_here(State::Uncertain),
         }
     }
@@ -383,9 +388,12 @@ mod tests {
         let worn = Facts { releases: RELEASES_MAX - 1, ..FACTS };
         assert_eq!(running(worn, Fact::Void { lasting: false }).hold(), Hold::Releases);
         assert_eq!(running(FACTS, Fact::Void { lasting: true }).to(), State::Failed);
-        let short = running(worn, Fact::Short);
-        assert_eq!((short.to(), short.hold(), short.after().tries), (State::Queued, Hold::None, 0));
-        assert_eq!(short.after().releases, worn.releases, "a shortage of the machine is not counted");
+        let blameless = running(worn, Fact::Blameless);
+        assert_eq!((blameless.to(), blameless.hold(), blameless.after().tries), (State::Queued, Hold::None, 0));
+        assert_eq!(blameless.after().releases, worn.releases, "what is not the job's fault is not counted");
+        let claimed = || Job::<at::Claimed>::new(worn);
+        assert_eq!((claimed().release().hold(), claimed().give_back().hold()), (Hold::Releases, Hold::None));
+        assert_eq!(claimed().give_back().after(), &worn);
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn settle(
         return Ok(match report.fact() {
             Fact::Ok => State::Succeeded,
             Fact::Error { .. } => State::Failed,
-            Fact::Void { .. } | Fact::Short => State::Queued,
+            Fact::Void { .. } | Fact::Blameless => State::Queued,
             Fact::Ambiguous => State::Uncertain,
         });
     }

@@ -187,7 +187,7 @@ impl Runner<'_> {
             Ok(Prepared::Ready(start)) => start,
             Ok(Prepared::Refused(refusal)) => return self.refuse(id, refusal),
             Err(error) => {
-                self.give_back(id)?;
+                self.put_back(id, &error)?;
                 return Err(error);
             }
         };
@@ -218,7 +218,13 @@ impl Runner<'_> {
     /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
     fn go(&mut self, job: &JobRow, handle: &Handle, start: &Start) -> Result<()> {
         if self.keeper.as_mut().is_none_or(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(Some(_)) | Err(_))) {
-            self.keeper = Some(Keeper::start()?);
+            self.keeper = match Keeper::start() {
+                Ok(keeper) => Some(keeper),
+                Err(error) => {
+                    self.give_back(handle.attempt)?;
+                    return Err(error);
+                }
+            };
         }
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
         dispatch::commit(self.store, job, handle, keeper)?;
@@ -270,8 +276,19 @@ impl Runner<'_> {
 
     fn give_back(&mut self, id: AttemptId) -> Result<()> {
         self.store.write(clock::now(), |ledger| {
-            ledger.release(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
+            ledger.give_back(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
         })?;
+        self.clear(id);
+        Ok(())
+    }
+
+    /// Gives back what could not be made ready. That the machine had no room for it is not counted; anything else may be
+    /// the job's own, and would end every runner without end.
+    fn put_back(&mut self, id: AttemptId, error: &Error) -> Result<()> {
+        if matches!(error.code, Code::StoreFull | Code::StoreReadOnly) {
+            return self.give_back(id);
+        }
+        self.store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message).map(drop))?;
         self.clear(id);
         Ok(())
     }

@@ -33,6 +33,8 @@ pub struct Say {
     pub usage: Option<Usage>,
     /// Whether a void attempt would end the same way again.
     pub lasting: bool,
+    /// Whether that it is void says nothing of the job.
+    pub blameless: bool,
     /// Whether an error is worth another try, as long as tries are left.
     pub retry: bool,
 }
@@ -104,6 +106,7 @@ fn report(say: &Say) -> Report {
     if say.outcome == Outcome::Ok {
         report.detail = crate::domain::outcome::clean(&say.because);
     }
+    report.blameless = say.blameless;
     report.retry = say.retry.then_some(None);
     report.usage.clone_from(&say.usage);
     report

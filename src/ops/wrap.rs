@@ -143,6 +143,7 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status,
         usage: None,
         // That the command cannot be executed is the caller's mistake and not the job's, which is queued again.
         lasting: false,
+        blameless: true,
         retry: outcome == Outcome::Error,
     };
     match settle::settle(store, None, &say) {
@@ -190,11 +191,11 @@ fn captured(
     Ok(status)
 }
 
-/// Gives back a claim that came to nothing. That the command is not there is no fault of the job.
+/// Gives back a claim that came to nothing. The command and its directory are the caller's, so it is no fault of the job.
 fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Status> {
     let id = handle.attempt;
     // After a commit of which nobody knows the attempt may be running; then this moves nothing.
-    let back = store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message));
+    let back = store.write(clock::now(), |ledger| ledger.give_back(id, error.code, &error.message));
     match back {
         Ok(_) => dir::clear_attempt_dir(&store.attempt_dir(id)),
         Err(other) => tracing::debug!(error = %other, "the claim was not given back"),

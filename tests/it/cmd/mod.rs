@@ -6,6 +6,7 @@ mod decide;
 mod evidence;
 mod front;
 mod fsck;
+mod held;
 mod hostile;
 mod list;
 mod settle;
