@@ -68,7 +68,7 @@
 //!    its event; with the next claim in the same commit. What follows it is offered, or cancelled.
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
-//!    a resolution ends it.
+//!    a resolution (`ops/decide.rs`) ends it.
 //!
 //! # Owner and keeper
 //!

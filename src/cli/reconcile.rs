@@ -8,8 +8,9 @@ use crate::domain::moves::Word as _;
 use crate::domain::outcome::clean;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
+use crate::ops::decide::{self, Order};
 use crate::ops::evidence::{self, Packet};
-use crate::ops::reconcile::{self, Became, Found, Order, Pass};
+use crate::ops::reconcile::{self, Became, Found, Pass};
 use crate::ops::show;
 use crate::store::Attempt;
 
@@ -120,9 +121,9 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         let decided = match self.decide {
             Some(decision) => {
                 let because = clean(self.because.as_deref().unwrap_or(""));
-                reconcile::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
+                decide::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
             }
-            None if self.adopt => reconcile::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
+            None if self.adopt => decide::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
             None => return packet(cx, &evidence::gather(store, &caller, job)?, pass.as_ref()),
         };
         let row = Row::new()

@@ -4,6 +4,7 @@ pub mod ask;
 pub mod backup;
 pub mod claim;
 pub mod collect;
+pub mod decide;
 pub mod demo;
 pub mod dispatch;
 pub mod evidence;
