@@ -244,7 +244,7 @@ complete -c ares -n "__fish_ares_using_subcommand log" -s z -l null -d 'End reco
 complete -c ares -n "__fish_ares_using_subcommand log" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand log" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand log" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job, which must be uncertain' -r -f -a "ok\t''
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job, which must be uncertain, or held for retry and no-effect' -r -f -a "ok\t''
 error\t''
 no-effect\t''
 retry\t''

@@ -147,6 +147,7 @@ codes! {
     // Plain answers.
     NothingToClaim "ARES_NOTHING_TO_CLAIM" No "No queued job may run now." "";
     WaitedFailed "ARES_WAITED_FAILED" No "A job that was waited for did not succeed." "see ares-show JOB";
+    Held "ARES_HELD" No "The job was given back five times in a row without a try, and waits for a decision; nothing ran." "mend what keeps it from starting, then ares reconcile JOB --decide retry";
     Findings "ARES_FINDINGS" No "Something in the store does not hold." "ares-fsck --repair mends what cannot lose anything";
     Timeout "ARES_TIMEOUT" No "The time to wait passed before the jobs ended; they go on." "";
 

@@ -49,7 +49,7 @@ pub enum Hold {
     Checkpoint,
     /// A pause is in force.
     Pause,
-    /// It was released five times in a row.
+    /// It was released five times in a row: only a decision offers it again.
     Releases,
 }
 

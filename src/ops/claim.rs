@@ -140,13 +140,18 @@ fn nothing(kept_back: bool) -> Error {
     Error::new(Code::NothingToClaim, why)
 }
 
-/// Why nothing was claimed. A job that was named and is uncertain is a failure, which only a decision ends; all else is a
-/// plain no.
+/// Why nothing was claimed. A job that was named and is uncertain or held is a failure, which only a decision ends; all
+/// else is a plain no.
 pub fn why_not(store: &Store, named: Option<JobId>) -> Result<Error> {
     let Some(id) = named else { return Ok(nothing(false)) };
     let job = store.read(|view| view.job(id))?;
     if job.state == State::Uncertain {
         return Err(Error::new(Code::Uncertain, format!("job {id} waits for a decision")));
+    }
+    if job.is_held() {
+        let said = format!("job {id} is held after five releases in a row");
+        return Err(Error::new(Code::Held, said)
+            .hint(format!("see ares show {id} for why it did not start, then ares reconcile {id} --decide retry")));
     }
     let why = match (job.state, job.hold.word()) {
         (State::Queued, "") => format!("job {id} waits for its moment, its group or its session"),

@@ -13,6 +13,9 @@ use crate::store::{Done, Ledger, Request, Store};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The word for a job that is held after its releases.
+pub const HELD: &str = "held";
+
 /// What a decision answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
@@ -20,6 +23,14 @@ pub struct Decided {
     pub attempt: String,
     /// The job's state, as a word.
     pub state: String,
+    /// What it was before, as a word: uncertain or held.
+    #[serde(default = "uncertain")]
+    pub found: String,
+}
+
+/// What every job was that an answer of an earlier version is about.
+fn uncertain() -> String {
+    State::Uncertain.word().to_owned()
 }
 
 /// A decision about an uncertain job.
@@ -71,7 +82,8 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
             ledger.finding("adopted-answer", &latest.to_string(), "{}", Some(&digest))?;
         }
         let state = ledger.resolve(latest, *decision, "operator", because, Some(&evidence))?;
-        Ok(Done::new(latest.to_string(), Decided { attempt: latest.to_string(), state: state.word().to_owned() }))
+        let (attempt, state) = (latest.to_string(), state.word().to_owned());
+        Ok(Done::new(latest.to_string(), Decided { attempt, state, found: uncertain() }))
     })?;
     clear(store, decided)
 }
@@ -86,8 +98,13 @@ fn clear(store: &Store, decided: Decided) -> Result<Decided> {
 /// What can be decided of a job that is not uncertain: one that is held after its releases is offered again.
 fn decide_at_rest(ledger: &mut Ledger<'_>, latest: AttemptId, decision: Decision) -> Result<Done<Decided>> {
     if matches!(decision, Decision::Retry | Decision::NoEffect) && ledger.unhold(latest.job)? {
-        let decided = Decided { attempt: latest.to_string(), state: State::Queued.word().to_owned() };
+        let (attempt, state) = (latest.to_string(), State::Queued.word().to_owned());
+        let decided = Decided { attempt, state, found: HELD.to_owned() };
         return Ok(Done::new(latest.to_string(), decided));
+    }
+    if ledger.job(latest.job)?.is_held() {
+        let said = format!("job {} is held and nothing of it ran, so it is only offered again", latest.job);
+        return Err(Error::new(Code::IllegalMove, said).hint("use --decide retry, or cancel it with ares stop"));
     }
     if let Some(first) = ledger.resolution(latest)? {
         let said = format!("{latest} was decided '{}' because: {}", first.decision, first.because);

@@ -42,6 +42,8 @@ pub struct Packet {
     pub attempt: AttemptId,
     /// The job's state.
     pub state: State,
+    /// Whether it is held after its releases.
+    pub held: bool,
     /// The evidence.
     pub evidence: Value,
     /// What it speaks for, if it speaks for anything.
@@ -92,7 +94,7 @@ pub fn gather(store: &Store, caller: &Caller, job: JobId) -> Result<Packet> {
     });
     let proposal = propose(&attempt, ours.as_ref(), &survivors);
     let digest = Digest::of_content(evidence.to_string().as_bytes());
-    Ok(Packet { attempt: attempt.id, state: row.state, evidence, proposal, digest, survivors })
+    Ok(Packet { attempt: attempt.id, state: row.state, held: row.is_held(), evidence, proposal, digest, survivors })
 }
 
 fn kept(store: &Store, caller: &Caller, row: &JobRow) -> Result<Option<Kept>> {

@@ -5,9 +5,9 @@ use super::collect::{Evidence, Follower};
 use super::dispatch::adapter_of;
 use crate::domain::attempt::State as AttemptState;
 use crate::domain::id::AttemptId;
-use crate::domain::job::State;
+use crate::domain::job::{Hold, Move, Now, State};
 use crate::domain::outcome::{Report, Seen};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::host::keeper::{self, Mark};
 use crate::host::process::{self, Identity, Life};
 use crate::host::{clock, dir, lock};
@@ -28,6 +28,8 @@ pub struct Found {
     pub was: AttemptState,
     /// What became of it.
     pub became: Became,
+    /// Whether its job is held now, after its releases.
+    pub held: bool,
     /// The code of its end, where it has one.
     pub code: Option<Code>,
     /// Why.
@@ -89,6 +91,7 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
         attempt: attempt.id,
         was: attempt.state,
         became,
+        held: false,
         code,
         detail: detail.to_owned(),
     };
@@ -97,29 +100,35 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
     }
     if attempt.state == AttemptState::Claimed {
         let detail = "its owner is gone and nothing had been dispatched";
-        let state = if dry_run {
-            State::Queued
+        let (state, held) = if dry_run {
+            would_be(store, attempt.id, |now| if let Now::Claimed(job) = now { Some(job.release()) } else { None })?
         } else {
-            store.write(clock::now(), |ledger| {
+            let released = store.write(clock::now(), |ledger| {
                 let state = ledger.release(attempt.id, Code::NeverStarted, detail)?;
                 ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
-                Ok(state)
-            })?
-        };
-        if !dry_run {
+                Ok((state, ledger.job(attempt.id.job)?.is_held()))
+            })?;
             dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
-        }
-        return Ok(found(Became::Released(state), Some(Code::NeverStarted), detail));
+            released
+        };
+        return Ok(Found { held, ..found(Became::Released(state), Some(Code::NeverStarted), detail) });
     }
     let folder = store.attempt_dir(attempt.id);
     match ending(store, attempt, &folder)? {
         Ending::Alive(detail) => Ok(found(Became::Orphaned, None, detail)),
         Ending::Known(report, seen) => {
             let (code, detail) = (report.code, report.detail.clone());
-            let state = settle(store, attempt, &folder, *report, seen, dry_run)?;
-            Ok(found(Became::Settled(state), code, &detail))
+            let (state, held) = settle(store, attempt, &folder, *report, seen, dry_run)?;
+            Ok(Found { held, ..found(Became::Settled(state), code, &detail) })
         }
     }
+}
+
+/// What a move would make of the job, and whether it would be held then; nothing is written.
+fn would_be(store: &Store, id: AttemptId, step: impl FnOnce(Now) -> Option<Move>) -> Result<(State, bool)> {
+    let moved = || Error::new(Code::Fenced, format!("attempt {id} is over or was given away"));
+    let step = step(store.read(|view| view.job_now(id.job))?).ok_or_else(moved)?;
+    Ok((step.to(), step.hold() == Hold::Releases))
 }
 
 /// A held lock proves life. A free one, of an owner that holds one, proves that no process of the owner's is left.
@@ -196,31 +205,32 @@ fn settle(
     report: Report,
     seen: Option<Seen>,
     dry_run: bool,
-) -> Result<State> {
+) -> Result<(State, bool)> {
     if dry_run {
-        use crate::domain::outcome::Fact;
-        return Ok(match report.fact() {
-            Fact::Ok => State::Succeeded,
-            Fact::Error { .. } => State::Failed,
-            Fact::Void { .. } | Fact::Blameless => State::Queued,
-            Fact::Ambiguous => State::Uncertain,
-        });
+        let settle =
+            |now| if let Now::Running(job) = now { Some(job.settle(report.fact(), clock::now())) } else { None };
+        return would_be(store, attempt.id, settle);
     }
     let evidence = Evidence::gather(&store.spool(), folder, seen, report)?;
-    let state = store.write(clock::now(), |ledger| {
+    let (state, held) = store.write(clock::now(), |ledger| {
         let state = ledger.settle(attempt, &evidence.settlement())?;
         ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
-        Ok(state)
+        Ok((state, ledger.job(attempt.id.job)?.is_held()))
     })?;
     if state != State::Uncertain {
         dir::clear_attempt_dir(folder);
     }
-    Ok(state)
+    Ok((state, held))
 }
 
 /// Every attempt that waits for a decision.
 pub fn uncertain(store: &Store) -> Result<Vec<Attempt>> {
     store.read(|view| view.uncertain_attempts())
+}
+
+/// The latest attempt of every job that is held after its releases, and waits for a decision, too.
+pub fn held(store: &Store) -> Result<Vec<Attempt>> {
+    store.read(|view| view.held_attempts())
 }
 
 /// Processes that carry the attempt's mark in their environment.

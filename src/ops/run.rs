@@ -42,6 +42,8 @@ pub struct Ended {
     pub attempt: AttemptId,
     /// What its job came to.
     pub state: State,
+    /// Whether its job is held now, after its releases.
+    pub held: bool,
     /// What happened.
     pub outcome: Outcome,
     /// Why.
@@ -61,6 +63,8 @@ pub struct Tally {
     pub failed: u64,
     /// Attempts after which the job is queued again.
     pub again: u64,
+    /// The jobs that are held after their attempt, those that crashes left and this runner found included.
+    pub held: Vec<JobId>,
     /// The jobs whose attempt is uncertain, those that crashes left and this runner found included.
     pub uncertain: Vec<JobId>,
 }
@@ -137,9 +141,11 @@ impl Runner<'_> {
     fn look(&mut self, told: &mut Told<'_>) -> Result<bool> {
         let pass = reconcile::pass(self.store, false)?;
         for found in &pass.found {
-            let Became::Settled(state) = found.became else { continue };
-            if state == State::Uncertain {
-                self.tally.uncertain.push(found.attempt.job);
+            match found.became {
+                Became::Settled(State::Uncertain) => self.tally.uncertain.push(found.attempt.job),
+                Became::Settled(_) | Became::Released(_) if found.held => self.tally.held.push(found.attempt.job),
+                Became::Settled(_) => {}
+                Became::Released(_) | Became::Alive | Became::Orphaned => continue,
             }
             told(&News::Found(found))?;
         }
@@ -212,7 +218,7 @@ impl Runner<'_> {
         let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
-        Ok((Some(self.ended(&attempt, &evidence, state)), following))
+        Ok((Some(self.ended(&attempt, &evidence, state)?), following))
     }
 
     /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
@@ -266,6 +272,7 @@ impl Runner<'_> {
         let ended = Ended {
             attempt: id,
             state,
+            held: false,
             outcome: Outcome::Void,
             code: Some(refusal.code),
             detail: refusal.message,
@@ -337,23 +344,27 @@ impl Runner<'_> {
         self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence))
     }
 
-    fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Ended {
+    fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Result<Ended> {
         let report = evidence.report();
+        // Only what is queued again may be held; then nobody else can claim it meanwhile.
+        let held = state == State::Queued && self.store.read(|view| view.job(attempt.id.job))?.is_held();
         match state {
+            State::Queued if held => self.tally.held.push(attempt.id.job),
             State::Succeeded => self.tally.ok += 1,
             State::Failed | State::Cancelled => self.tally.failed += 1,
             State::Queued | State::Claimed | State::Running => self.tally.again += 1,
             State::Uncertain => self.tally.uncertain.push(attempt.id.job),
         }
         let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
-        Ended {
+        Ok(Ended {
             attempt: attempt.id,
             state,
+            held,
             outcome: report.outcome,
             code: report.code,
             detail: report.detail.clone(),
             took: Span((clock::now().0 - since.0).max(0)),
-        }
+        })
     }
 
     /// The next job; where there is none, what `until` says: end, or wait for one.

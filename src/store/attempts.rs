@@ -148,6 +148,11 @@ impl View<'_> {
         self.attempts_of("jobs_state", "j.state = 'uncertain'")
     }
 
+    /// The latest attempt of every job that is held after its releases. All that are queued are looked at for it.
+    pub fn held_attempts(&self) -> Result<Vec<Attempt>> {
+        self.attempts_of("jobs_state", "j.state = 'queued' AND j.hold = 'releases'")
+    }
+
     fn attempts_of(&self, index: &str, condition: &str) -> Result<Vec<Attempt>> {
         let columns = COLUMNS.split(',').map(|column| format!("a.{}", column.trim())).collect::<Vec<_>>().join(", ");
         let sql = format!(

@@ -252,6 +252,11 @@ impl Store {
     }
 }
 
+/// Who does an operation, as the log has it, when this process does it for the caller's user.
+pub fn by(pid: i32) -> String {
+    format!("{}:{pid}", rustix::process::geteuid().as_raw())
+}
+
 /// A row's columns, read one after the other: to look each up by its name costs more than to read it.
 struct Columns<'a, 'b> {
     row: &'a rusqlite::Row<'b>,

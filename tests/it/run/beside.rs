@@ -96,3 +96,15 @@ fn a_store_at_work_has_no_findings() {
          while kill -0 $! 2>/dev/null; do ares fsck --full || echo bad; done; wait $!; echo $?");
     assert_eq!(ran.out, "0\n", "{}", ran.err);
 }
+
+#[test]
+fn runners_name_what_they_left_uncertain_and_nothing_of_others() {
+    let lab = Lab::new();
+    let ran = lab.sh("ares init -q >/dev/null
+         ares submit -q --label ours -- sh -c 'while ! [ -e go ]; do sleep 0.02; done; kill -9 $$' >/dev/null
+         ares submit -q --label theirs -- sh -c 'kill -9 $$' >/dev/null
+         ares run --drain -j 2 --label ours -q >/dev/null 2>ours & until ares list --state running | grep -q .; do :; done
+         ares run --label theirs -q >/dev/null 2>&1; touch go; wait $!; echo $?; cat ours");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[..2], ["10", "ares-run: ARES_UNCERTAIN: some attempts ended uncertain: job 1"], "{}", ran.err);
+}
