@@ -5,6 +5,7 @@
 //! inherited goes on holding it.
 
 use crate::error::{Code, Error, OrCode, Result};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -155,6 +156,7 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
         Error::new(Code::Usage, format!("descriptor {fd} {why}"))
             .hint("open it with: exec 9>>\"$(ares claim --owner-file)\"")
     };
+    let what = || format!("cannot take descriptor {fd}");
     let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).map_err(|_| bad("is not open"))?;
     let own = path.parent() == Some(folder)
         && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("owner-"));
@@ -162,7 +164,11 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
         return Err(bad("is not an owner file of this store"));
     }
     // The lock must belong to the caller's description, not to one of ours, so it is taken through a borrowed copy.
-    let theirs = File::from(rustix::io::fcntl_dupfd_cloexec(borrow(fd), 3).map_err(|_| bad("is not open"))?);
+    let theirs = match rustix::io::fcntl_dupfd_cloexec(borrow(fd), 3) {
+        Ok(theirs) => File::from(theirs),
+        Err(Errno::BADF) => return Err(bad("is not open")),
+        Err(error) => return Err(error).or_code(Code::StoreUnusable, what),
+    };
     if !same_file(&theirs, &path) {
         return Err(bad("is an owner file that was removed"));
     }

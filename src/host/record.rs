@@ -19,6 +19,9 @@ const FILE_MAX: u64 = 1 << 20;
 /// What becomes `exit`: its room is taken before the worker is started.
 const STAGED: &str = "exit.tmp";
 
+/// What is said where a record cannot be told from one of an earlier boot.
+const NO_BOOT: &str = "cannot read the id of this boot";
+
 /// How much room that is: a block of most file systems.
 const ROOM: u64 = 4096;
 
@@ -88,7 +91,7 @@ impl Marks {
     }
 
     fn append(&mut self, state: State) -> std::io::Result<()> {
-        let boot = process::boot_id().unwrap_or_default().to_owned();
+        let boot = process::boot_id()?.unwrap_or_default().to_owned();
         let mut line = serde_json::to_vec(&Line { state, boot, at: clock::now().0 })?;
         line.push(b'\n');
         // One write for the whole line: what follows it proves that it is complete.
@@ -138,7 +141,7 @@ fn end_line(attempt: &str, boot: &str, seen: &Seen) -> Result<Vec<u8>> {
 
 /// Writes `exit`, which is there whole or not at all.
 pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()> {
-    let boot = process::boot_id().unwrap_or_default();
+    let boot = process::boot_id().or_code(Code::Internal, || NO_BOOT.to_owned())?.unwrap_or_default();
     let mut bytes = end_line(attempt, boot, seen)?;
     if bytes.len() as u64 > ROOM {
         // Numbers of processes are all that can be so many; some of them tell enough.
@@ -183,7 +186,9 @@ pub fn reserve_end(folder: &Path) -> Result<()> {
 pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
     let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
     let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
-    Ok((exit.boot == process::boot_id().unwrap_or_default()).then_some(exit.seen))
+    // That the boot cannot be told just now does not make the record one of an earlier boot.
+    let boot = process::boot_id().or_code(Code::Internal, || NO_BOOT.to_owned())?.unwrap_or_default();
+    Ok((exit.boot == boot).then_some(exit.seen))
 }
 
 /// The end of this attempt, also where the keeper did not come to write it down: a program that its mark says could not
@@ -251,7 +256,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.join("exit")).unwrap();
         std::fs::write(folder.join("exit"), &text[..text.len() / 2]).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
-        let other = text.replace(process::boot_id().unwrap(), "another");
+        let other = text.replace(process::boot_id().unwrap().unwrap(), "another");
         std::fs::write(folder.join("exit"), other).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
     }

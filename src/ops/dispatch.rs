@@ -278,7 +278,7 @@ fn finish(store: &Store, follower: Follower, attempt: &Attempt, seen: Option<See
         Some(seen) => Some(seen),
         None => {
             // The worker dies with its keeper; what it left would else go on with nobody to end it.
-            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy())?;
             keeper::read_end(&folder)?
         }
     };

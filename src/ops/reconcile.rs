@@ -136,7 +136,7 @@ fn owner_lives(store: &Store, attempt: &Attempt) -> Result<bool> {
     if !attempt.owner_lock.is_empty() {
         return lock::is_held(&store.locks().join(&attempt.owner_lock));
     }
-    Ok(identity(&attempt.owner).is_some_and(|owner| process::life(&owner) == Life::Alive))
+    identity(&attempt.owner).map_or(Ok(false), |owner| Ok(process::life(&owner)? == Life::Alive))
 }
 
 fn identity(text: &str) -> Option<Identity> {
@@ -153,7 +153,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     let ambiguous = |detail: &str| Ok(Ending::Known(Box::new(Report::ambiguous(Code::OwnerLost, detail)), None));
     let marked = || process::marked(&attempt.id.to_string(), &store.root().to_string_lossy());
     let Some(keeper) = attempt.keeper.as_deref() else {
-        return if marked().is_empty() {
+        return if marked()?.is_empty() {
             ambiguous("the script that owned it is gone and did not settle it")
         } else {
             Ok(Ending::Alive("its script is gone, processes of it are alive"))
@@ -164,7 +164,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     if let Some(seen) = keeper::read_exit(folder)? {
         return recorded(store, attempt, folder, seen);
     }
-    match process::life(&keeper) {
+    match process::life(&keeper)? {
         Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
         Life::Dead => {}
@@ -180,7 +180,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             let report = Report::void(Code::NeverStarted, "its keeper ended before it started the worker", false);
             Ok(Ending::Known(Box::new(report), None))
         }
-        Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked().is_empty() => {
+        Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked()?.is_empty() => {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
         Mark::AboutToStart | Mark::Started { .. } | Mark::NotExecuted { .. } => {
@@ -235,7 +235,7 @@ pub fn held(store: &Store) -> Result<Vec<Attempt>> {
 
 /// Processes that carry the attempt's mark in their environment.
 pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
-    let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
+    let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy())?;
     pids.sort_unstable();
     Ok(pids)
 }

@@ -292,7 +292,7 @@ impl Runner<'_> {
     /// Gives back what could not be made ready. That the machine had no room for it is not counted; anything else may be
     /// the job's own, and would end every runner without end.
     fn put_back(&mut self, id: AttemptId, error: &Error) -> Result<()> {
-        if matches!(error.code, Code::StoreFull | Code::StoreReadOnly) {
+        if matches!(error.code, Code::StoreFull | Code::StoreReadOnly | Code::SystemLimit) {
             return self.give_back(id);
         }
         self.store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message).map(drop))?;
@@ -434,7 +434,7 @@ fn stuck(id: AttemptId, evidence: &Evidence) -> Option<Error> {
         return Some(Error::new(Code::StoreFull, why));
     }
     let hint = "look at ulimit -u, ulimit -n and the memory, then repeat";
-    seen.short().then(|| Error::new(Code::NeverStarted, why).hint(hint))
+    seen.short().then(|| Error::new(Code::SystemLimit, why).hint(hint))
 }
 
 fn no_keeper() -> Error {

@@ -59,7 +59,9 @@ pub fn wrap(
         captured(store, caller, &handle, command, &mut signals).map(|status| (status, 0))
     } else {
         inherited(store, &handle, command, &mut signals).and_then(|status| {
-            let left = process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).len();
+            // The end of the command is recorded also where it cannot be looked what it left.
+            let left =
+                process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).map_or(0, |left| left.len());
             record(store, &handle, &attempt, status, left)?;
             Ok((status, left))
         })
