@@ -3,7 +3,9 @@
 
 use crate::domain::id::AttemptId;
 use crate::error::{Code, Error, OrCode, Result};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -59,6 +61,46 @@ pub fn close_to_others(path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other.or_code(Code::StoreUnusable, what),
     }
+}
+
+/// Opens what is at this absolute path without following a link anywhere on the way, unlike `O_NOFOLLOW`, which only
+/// looks at its end: a folder of a store may have been swapped for one.
+pub(super) fn open_unlinked(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    loop {
+        match openat2(CWD, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::INTR) => {}
+            // A sandbox that does not know the call; then the end of the path is all that is looked at.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                return rustix::fs::open(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// What to do about a link in a store.
+pub(super) const LINKED: &str = "put the directory itself in its place: no link is followed inside of a store";
+
+/// Whether this directory of a store is there. A link in its place, or on the way to it, is refused.
+pub fn is_there(path: &Path) -> Result<bool> {
+    match open_unlinked(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
+            let said = format!("'{}' is no directory of the store's own: {error}", path.display());
+            Err(Error::new(Code::StoreUnusable, said).hint(LINKED))
+        }
+        Err(error) => Err(error).or_code(Code::StoreUnusable, || format!("cannot look at '{}'", path.display())),
+    }
+}
+
+/// The same, for one that every store has.
+pub fn expect(path: &Path) -> Result<()> {
+    if is_there(path)? {
+        return Ok(());
+    }
+    Err(Error::new(Code::StoreUnusable, format!("'{}' is gone", path.display()))
+        .hint("make it again, with mode 0700, or take it from a backup"))
 }
 
 /// Makes a directory that only its owner may enter, or finds that it is one already.
@@ -279,9 +321,9 @@ pub fn remove_attempt_dir(path: &Path) -> Result<()> {
         return Err(Error::new(Code::Internal, format!("'{}' is no attempt's directory", path.display())));
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
+    let folder = match open_unlinked(path, flags, Mode::empty()) {
         Ok(folder) => folder,
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
     };
     for entry in Dir::read_from(&folder).or_code(Code::StoreUnusable, what)? {
@@ -290,7 +332,7 @@ pub fn remove_attempt_dir(path: &Path) -> Result<()> {
             // unlinkat without AT_REMOVEDIR refuses directories, so nothing below this one can be lost.
             match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
                 // Others tidy at the same time.
-                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
             }
         }
@@ -378,14 +420,7 @@ mod tests {
         symlink(&path, base.path().join("link")).unwrap();
         assert!(read_bounded(&base.path().join("link"), 100).is_err());
         assert_eq!(read_bounded(&base.path().join("none"), 100).unwrap_err().code, Code::NotFound);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            base.path().join("pipe"),
-            rustix::fs::FileType::Fifo,
-            Mode::from(0o600),
-            0,
-        )
-        .unwrap();
+        rustix::fs::mknodat(CWD, base.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::from(0o600), 0).unwrap();
         assert!(read_bounded(&base.path().join("pipe"), 100).is_err(), "a pipe is refused, not waited for");
         assert!(read_bounded(base.path(), 100).is_err());
     }

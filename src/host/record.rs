@@ -34,6 +34,8 @@ pub enum Mark {
     /// It did not begin: within the boot of the keeper's identity this proves that the worker never ran. After another
     /// boot it proves nothing, because the file was not synced.
     Missing,
+    /// The whole directory is gone, which is there before anything is dispatched: it tells nothing.
+    Lost,
     /// It was about to start the worker; whether it did is not known.
     AboutToStart,
     /// It started the worker under this number.
@@ -101,6 +103,9 @@ impl Marks {
 
 /// How far the keeper of this attempt came.
 pub fn read_mark(folder: &Path) -> Result<Mark> {
+    if !dir::is_there(folder)? {
+        return Ok(Mark::Lost);
+    }
     let Some(text) = read(&folder.join("mark"))? else { return Ok(Mark::Missing) };
     let mut mark = Mark::Missing;
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
@@ -184,6 +189,9 @@ pub fn reserve_end(folder: &Path) -> Result<()> {
 /// What the keeper saw of the end of this attempt; `None` when it has not said so completely, or in an earlier boot,
 /// from which neither this file nor the output is sure to be complete.
 pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
+    if !dir::is_there(folder)? {
+        return Ok(None);
+    }
     let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
     let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
     // That the boot cannot be told just now does not make the record one of an earlier boot.
@@ -201,7 +209,7 @@ pub fn read_end(folder: &Path) -> Result<Option<Seen>> {
         Mark::NotExecuted { errno } => {
             Some(Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) })
         }
-        Mark::Missing | Mark::AboutToStart | Mark::Started { .. } => None,
+        Mark::Missing | Mark::Lost | Mark::AboutToStart | Mark::Started { .. } => None,
     })
 }
 

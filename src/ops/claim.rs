@@ -7,7 +7,7 @@ use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
 use crate::host::process::Identity;
-use crate::host::{clock, dir, lock, random};
+use crate::host::{clock, lock, random};
 use crate::store::{Claim, Done, JobRow, Ledger, Request, Store, Wanted};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn name_of(path: &Path) -> String {
 pub fn fresh_file(store: &Store) -> Result<PathBuf> {
     let random: String = random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = store.locks().join(format!("owner-{}-{random}", std::process::id()));
-    dir::write_private(&path, b"")?;
+    lock::make(&path)?;
     Ok(path)
 }
 

@@ -18,6 +18,7 @@ use crate::host::signals::Signals;
 use crate::host::{dir, process};
 use crate::store::{Attempt, JobRow, Store};
 use crate::worker::{self, Adapter, Plan, Said};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often the output of a worker that keeps a session is looked at: often until its session is known, so that a
@@ -75,8 +76,7 @@ pub fn prepare(
         Ok(plan) => plan,
         Err(error) => return Ok(Prepared::Refused(error)),
     };
-    let folder = store.attempt_dir(attempt);
-    dir::private_dir(&folder)?;
+    let folder = folder_of(store, attempt)?;
     let stdin = match &job.spec.prompt {
         None => None,
         Some(prompt) => {
@@ -111,6 +111,14 @@ pub fn prepare(
     }
     keeper::reserve_end(&start.dir)?;
     Ok(Prepared::Ready(Box::new(start)))
+}
+
+/// Makes the directory of an attempt's files, in the store itself.
+pub(super) fn folder_of(store: &Store, attempt: AttemptId) -> Result<PathBuf> {
+    dir::expect(&store.root().join("attempts"))?;
+    let folder = store.attempt_dir(attempt);
+    dir::private_dir(&folder)?;
+    Ok(folder)
 }
 
 /// The adapter that a job was frozen with.

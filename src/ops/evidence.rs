@@ -122,7 +122,7 @@ fn told(kept: &Kept) -> Value {
 /// How far the keeper came.
 fn mark(mark: &keeper::Mark) -> Value {
     match mark {
-        keeper::Mark::Missing => json!({ "state": "missing" }),
+        keeper::Mark::Missing | keeper::Mark::Lost => json!({ "state": "missing" }),
         keeper::Mark::AboutToStart => json!({ "state": "about-to-start" }),
         keeper::Mark::Started { pid } => json!({ "state": "started", "pid": pid }),
         keeper::Mark::NotExecuted { errno } => json!({ "state": "not-executed", "errno": errno }),

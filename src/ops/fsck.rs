@@ -18,6 +18,7 @@ pub fn fsck(store: &mut Store, full: bool, repair: bool) -> Result<Vec<Fault>> {
         }
     }
     let mut faults = store.check(full)?;
+    faults.extend(folders(store.root()));
     faults.extend(modes(store.root())?);
     faults.extend(leftovers(store)?);
     Ok(faults)
@@ -36,6 +37,15 @@ fn ours(root: &Path) -> Result<Vec<std::path::PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// A folder of the store that is gone, or that something else stands for.
+fn folders(root: &Path) -> Vec<Fault> {
+    let fault = |name: &&str| {
+        let error = dir::expect(&root.join(name)).err()?;
+        Some(Fault::broken("folder", (*name).to_owned(), error.message))
+    };
+    ["locks", "attempts", "objects", "tmp"].iter().filter_map(fault).collect()
 }
 
 fn modes(root: &Path) -> Result<Vec<Fault>> {

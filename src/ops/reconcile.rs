@@ -180,9 +180,12 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             let report = Report::void(Code::NeverStarted, "its keeper ended before it started the worker", false);
             Ok(Ending::Known(Box::new(report), None))
         }
-        Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked()?.is_empty() => {
+        Mark::Lost | Mark::AboutToStart | Mark::Started { .. }
+            if keeper::worker_lock_held(folder)? || !marked()?.is_empty() =>
+        {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
+        Mark::Lost => ambiguous("its directory is gone, and with it what its keeper wrote"),
         Mark::AboutToStart | Mark::Started { .. } | Mark::NotExecuted { .. } => {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
@@ -244,6 +247,9 @@ pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
 /// The names are listed before the store is asked: an attempt is claimed before its directory is made, so one that is
 /// listed and not claimed any more is over.
 pub fn tidy(store: &Store) -> Result<usize> {
+    for folder in ["attempts", "locks", "tmp"] {
+        dir::expect(&store.root().join(folder))?;
+    }
     let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
     let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
     let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);

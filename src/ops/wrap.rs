@@ -217,8 +217,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
         .ok_or_else(|| Error::new(Code::BadInput, "the directory is not UTF-8"))?;
     let name = if args.is_empty() { String::new() } else { args.remove(0) };
     let program = program::named(&name, &cwd, caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
-    let folder = store.attempt_dir(handle.attempt);
-    dir::private_dir(&folder)?;
+    let folder = dispatch::folder_of(store, handle.attempt)?;
     keeper::reserve_end(&folder)?;
     let mut env = caller.env.clone();
     env.extend(variables(store, handle).map(|(name, value)| (name.to_owned(), value)));
