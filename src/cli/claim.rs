@@ -127,7 +127,7 @@ impl Args {
         let config = Config::load(store.root())?;
         let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
         if !self.command.is_empty() {
-            let caller = cx.caller(store)?;
+            let caller = cx.caller(store);
             let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
             let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };
             if let Status::NotExecuted(errno) = wrapped.status {

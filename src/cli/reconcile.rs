@@ -119,7 +119,7 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         }
         let Some(job) = self.job else { return self.pass(cx) };
         let store = cx.store()?;
-        let caller = cx.caller(store)?;
+        let caller = cx.caller(store);
         let pass = if self.dry_run { None } else { Some(reconcile::pass(store, false)?) };
         if self.stop_survivors {
             let id = show::job(store, job)?.job.facts;

@@ -102,7 +102,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             return self.siblings(cx);
         }
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store));
         let until = match (self.drain, self.wait) {
             (_, true) => Until::Stopped,
             (true, false) => Until::Drained,

@@ -13,6 +13,7 @@ use crate::store::{Object, Spool, Store};
 use crate::worker::{self, Adapter};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// The group of workers that share a credential directory begins with this.
 const HOME_GROUP: &str = "home:";
@@ -159,10 +160,7 @@ pub fn is_command(spec: &Spec) -> bool {
 /// it resolved to: the same line of a crontab is the same request after a change of the configuration.
 pub(super) fn request_digest(caller: &Caller, ask: &Ask) -> Digest {
     let text = serde_json::to_vec(ask).unwrap_or_default();
-    Digest::of(
-        "ares.submit.1",
-        &[caller.cwd.as_os_str().as_encoded_bytes(), &text, ask.input.as_deref().unwrap_or_default()],
-    )
+    Digest::of("ares.submit.1", &[caller.cwd_bytes(), &text, ask.input.as_deref().unwrap_or_default()])
 }
 
 impl<'a> Resolver<'a> {
@@ -194,7 +192,9 @@ impl<'a> Resolver<'a> {
                 .ok_or_else(|| Error::new(Code::BadConfig, format!("worker '{name}' names no adapter")))?,
         };
         let input = prompt_of(&ask)?;
-        let dir = dir::named(&self.caller.cwd, ask.dir.as_deref())?;
+        let absolute = ask.dir.as_deref().is_some_and(|dir| Path::new(dir).is_absolute());
+        let base = if absolute { Path::new("/") } else { self.caller.cwd()? };
+        let dir = dir::named(base, ask.dir.as_deref())?;
         let (program, argv) = self.program(adapter, &name, &entry, ask.argv.clone(), &dir)?;
         let home = entry.home.clone().unwrap_or_default();
         let prompt = input.as_deref().map(|bytes| spool.prepare(bytes)).transpose()?;

@@ -211,7 +211,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
     });
     let mut args = words.collect::<Result<Vec<String>>>()?;
     let cwd = caller
-        .cwd
+        .cwd()?
         .to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::new(Code::BadInput, "the directory is not UTF-8"))?;

@@ -9,6 +9,7 @@ mod fsck;
 mod held;
 mod hostile;
 mod list;
+mod nowhere;
 mod settle;
 mod show;
 mod stop;
