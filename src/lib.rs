@@ -54,7 +54,7 @@
 //!
 //! # A job's life
 //!
-//! 1. **Submitted** (`ops/submit.rs`): `ops/ask.rs` resolves it to absolute names, the adapter refuses what it can never
+//! 1. **Submitted** (`ops/submit.rs`): `ops/resolve.rs` resolves it to absolute names, the adapter refuses what it can never
 //!    do, content is stored by its digest, and one transaction makes the row.
 //! 2. **Claimed** (`ops/claim.rs`): the owner holds its lock file, then one transaction takes the first job that may run,
 //!    gives it the next N and a handle. Losing this costs nothing.

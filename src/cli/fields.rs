@@ -7,7 +7,7 @@ use crate::domain::moves::Word as _;
 use crate::domain::time::Time;
 use crate::error::Code;
 use crate::ops::ask::is_command;
-use crate::ops::show::Listed;
+use crate::ops::list::Listed;
 
 /// What is printed of a job.
 pub const JOB: &[Field] = &[

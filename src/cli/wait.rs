@@ -6,7 +6,7 @@ use crate::domain::job::State;
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
-use crate::ops::{show, wait};
+use crate::ops::{list, wait};
 use crate::store::JobRow;
 
 /// Wait until jobs end
@@ -63,13 +63,13 @@ ares-wait: ARES_WAITED_FAILED: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let jobs = match &self.label {
-            Some(label) => show::active(store, label)?,
+            Some(label) => list::active(store, label)?,
             None => self.jobs,
         };
         let mut signals = Signals::listen()?;
         let timeout = self.timeout.map(Span::duration);
         let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals, &mut |store, job| {
-            for listed in show::these(store, &[job])? {
+            for listed in list::these(store, &[job])? {
                 cx.out().row(Self::COLUMNS, &fields::listed(&listed));
             }
             Ok(())

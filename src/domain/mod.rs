@@ -8,4 +8,5 @@ pub mod moves;
 pub mod outcome;
 pub mod session;
 pub mod spec;
+pub mod step;
 pub mod time;
