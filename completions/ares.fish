@@ -151,9 +151,9 @@ complete -c ares -n "__fish_ares_using_subcommand stop" -s h -l help -d 'Print h
 complete -c ares -n "__fish_ares_using_subcommand stop" -s V -l version -d 'Print version'
 complete -c ares -n "__fish_ares_using_subcommand claim" -l owner-fd -d 'Own the claim through this descriptor of an owner file' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l owner -d 'Own the claim through this process, such as $$' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l label -d 'Only a job with this label' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l group -d 'Only a job of this group' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l worker -d 'Only a job of this worker' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l label -d 'Only jobs with this label' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l group -d 'Only jobs of this group' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l job -d 'Only this job' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l report -d 'Write to this file, as JSON, whether ares itself failed' -r -F
 complete -c ares -n "__fish_ares_using_subcommand claim" -l op-id -d 'Apply this at most once under this id' -r

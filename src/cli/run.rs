@@ -14,7 +14,7 @@ use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
 use crate::ops::reconcile::{self, Became, Found};
 use crate::ops::run::{self, Ended, News, Tally, Until};
-use crate::store::{Store, Wanted};
+use crate::store::Store;
 use std::ffi::OsString;
 
 /// Run the next job, or all
@@ -42,23 +42,9 @@ pub struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 1, overrides_with = "jobs", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
 
-    /// Only jobs with this label
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub label: Option<String>,
-
-    /// Only jobs of this group
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub group: Option<String>,
-
-    /// Only jobs of this worker
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub worker: Option<String>,
-
-    /// Only this job
-    ///
-    /// Where it cannot run, the status says why: 10 when it is uncertain.
-    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
-    pub job: Option<JobId>,
+    /// Which jobs
+    #[command(flatten)]
+    pub which: args::Which,
 
     /// How long the running worker may go on after a signal
     ///
@@ -108,7 +94,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             (true, false) => Until::Drained,
             (false, false) => Until::One,
         };
-        let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
+        let (job, wanted) = (self.which.job, self.which.wanted());
         let mut signals = Signals::listen()?;
         let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx) };
         let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |news| {
@@ -125,7 +111,7 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             Ok(())
         })?;
         if tally == Tally::default() && until == Until::One {
-            let why = why_not(store, self.job)?;
+            let why = why_not(store, job)?;
             return Ok(Answer::No(with_held(store, why)?));
         }
         match answer(&tally, until) {
