@@ -153,9 +153,9 @@ complete -c ares -n "__fish_ares_using_subcommand stop" -s h -l help -d 'Print h
 complete -c ares -n "__fish_ares_using_subcommand stop" -s V -l version -d 'Print version'
 complete -c ares -n "__fish_ares_using_subcommand claim" -l owner-fd -d 'Own the claim through this descriptor of an owner file' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l owner -d 'Own the claim through this process, such as $$' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l label -d 'Only a job with this label' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l group -d 'Only a job of this group' -r
-complete -c ares -n "__fish_ares_using_subcommand claim" -l worker -d 'Only a job of this worker' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l label -d 'Only jobs with this label' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l group -d 'Only jobs of this group' -r
+complete -c ares -n "__fish_ares_using_subcommand claim" -l worker -d 'Only jobs of this worker' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l job -d 'Only this job' -r
 complete -c ares -n "__fish_ares_using_subcommand claim" -l report -d 'Write to this file, as JSON, whether ares itself failed' -r -F
 complete -c ares -n "__fish_ares_using_subcommand claim" -l op-id -d 'Apply this at most once under this id' -r
@@ -246,7 +246,7 @@ complete -c ares -n "__fish_ares_using_subcommand log" -s z -l null -d 'End reco
 complete -c ares -n "__fish_ares_using_subcommand log" -s q -l quiet -d 'Print no notes and no plain no'
 complete -c ares -n "__fish_ares_using_subcommand log" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ares -n "__fish_ares_using_subcommand log" -s V -l version -d 'Print version'
-complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job, which must be uncertain' -r -f -a "ok\t''
+complete -c ares -n "__fish_ares_using_subcommand reconcile" -l decide -d 'Decide the job, which must be uncertain, or held for retry and no-effect' -r -f -a "ok\t''
 error\t''
 no-effect\t''
 retry\t''

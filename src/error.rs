@@ -1,8 +1,9 @@
 //! The one table of error codes. Exit statuses, `ares-errors(7)`, the ERRORS sections of the man pages and the
 //! JSON error objects all come from it. It knows nothing of the rest of the crate.
 
+use rustix::io::Errno;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 
 /// What a failure means to a script: each class is one exit status of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +148,7 @@ codes! {
     // Plain answers.
     NothingToClaim "ARES_NOTHING_TO_CLAIM" No "No queued job may run now." "";
     WaitedFailed "ARES_WAITED_FAILED" No "A job that was waited for did not succeed." "see ares-show JOB";
+    Held "ARES_HELD" No "The job was given back five times in a row without a try, and waits for a decision; nothing ran." "mend what keeps it from starting, then ares reconcile JOB --decide retry";
     Findings "ARES_FINDINGS" No "Something in the store does not hold." "ares-fsck --repair mends what cannot lose anything";
     Timeout "ARES_TIMEOUT" No "The time to wait passed before the jobs ended; they go on." "";
 
@@ -177,6 +179,7 @@ codes! {
     NoStore "ARES_NO_STORE" Store "There is no store here." "make one with ares init, or name one with --store or ARES_DIR";
     StoreUnusable "ARES_STORE_UNUSABLE" Store "The store cannot be used as it is; nothing was applied." "";
     StoreFull "ARES_STORE_FULL" Store "There is no room to write; nothing was applied." "free some space, then repeat";
+    SystemLimit "ARES_SYSTEM_LIMIT" Store "The system gave no more files, memory or processes, or no larger file; nothing was applied." "raise the limit, as ulimit -a shows it, or free some of it; then repeat";
     StoreReadOnly "ARES_STORE_READ_ONLY" Store "The store cannot be written; nothing was applied." "";
     StoreForeign "ARES_STORE_FOREIGN" Store "The store belongs to someone else or may be changed by others." "give it to the caller with mode 0700, or use another store";
     StoreCopied "ARES_STORE_COPIED" Store "The store was copied or unpacked here and would run its jobs twice." "read config.toml, then run ares init --adopt";
@@ -288,13 +291,29 @@ impl<T, E: std::error::Error + 'static> OrCode<T> for std::result::Result<T, E> 
 }
 
 impl Code {
-    /// This code; for a store that cannot be used because there is no room, the one that says so.
+    /// This code; where no room or a limit of the system is what made a store unusable, or a call fail that never does
+    /// otherwise, the one that says so.
     #[must_use]
     pub fn fitting(self, cause: &(dyn std::error::Error + 'static)) -> Self {
-        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        let full = matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded));
-        if full && self == Self::StoreUnusable { Self::StoreFull } else { self }
+        let errno = cause.downcast_ref::<Errno>().map(|errno| errno.raw_os_error());
+        let errno = errno.or_else(|| cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error));
+        match (self, errno.map(Errno::from_raw_os_error)) {
+            (Self::StoreUnusable, Some(Errno::NOSPC | Errno::DQUOT)) => Self::StoreFull,
+            (Self::StoreUnusable | Self::Internal | Self::NeverStarted, Some(errno)) if LIMITS.contains(&errno) => {
+                Self::SystemLimit
+            }
+            _ => self,
+        }
     }
+}
+
+/// What a call answers that found a limit reached, as when there may be no more processes: it says nothing of what was
+/// asked for.
+const LIMITS: [Errno; 6] = [Errno::AGAIN, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::FBIG];
+
+/// Whether a call failed by a limit of the system, so that what it was to find out stays unknown.
+pub fn is_limit(errno: Errno) -> bool {
+    LIMITS.contains(&errno)
 }
 
 #[cfg(test)]
@@ -309,6 +328,10 @@ mod tests {
         };
         // ENOSPC and EDQUOT, then EIO.
         assert_eq!([28, 122, 5].map(code), [Code::StoreFull, Code::StoreFull, Code::StoreUnusable]);
+        // EMFILE, ENFILE, ENOMEM and EFBIG, also as the other crate's error and for what else would be a bug.
+        assert_eq!([24, 23, 12, 27].map(code), [Code::SystemLimit; 4]);
+        assert_eq!(Code::Internal.fitting(&Errno::MFILE), Code::SystemLimit);
+        assert_eq!(Code::Internal.fitting(&Errno::IO), Code::Internal);
     }
 
     #[test]

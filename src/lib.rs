@@ -54,7 +54,7 @@
 //!
 //! # A job's life
 //!
-//! 1. **Submitted** (`ops/submit.rs`): `ops/ask.rs` resolves it to absolute names, the adapter refuses what it can never
+//! 1. **Submitted** (`ops/submit.rs`): `ops/resolve.rs` resolves it to absolute names, the adapter refuses what it can never
 //!    do, content is stored by its digest, and one transaction makes the row.
 //! 2. **Claimed** (`ops/claim.rs`): the owner holds its lock file, then one transaction takes the first job that may run,
 //!    gives it the next N and a handle. Losing this costs nothing.
@@ -69,7 +69,7 @@
 //!    its event; with the next claim in the same commit. What follows it is offered, or cancelled.
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
-//!    a resolution ends it.
+//!    a resolution (`ops/decide.rs`) ends it.
 //! 8. **Removed** (`ops/gc.rs`): when it is finished, old, and nothing unfinished refers to it, it leaves in one transaction
 //!    with all that only it had. Its number is never given again; its receipts leave only into an exported segment.
 //!

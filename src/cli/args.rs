@@ -1,7 +1,9 @@
 //! The options that every command has, and how values on a command line are read. It knows no command.
 
+use crate::domain::id::JobId;
 use crate::domain::time::Span;
 use crate::error::Error;
+use crate::store::Wanted;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -58,6 +60,35 @@ pub struct Operation {
     /// another request it ends with status 3. An id has at most 128 letters, digits and ._:-
     #[arg(long, value_name = "ID", value_parser = op_id)]
     pub op_id: Option<String>,
+}
+
+/// Which jobs a command takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Which {
+    /// Only jobs with this label
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub label: Option<String>,
+
+    /// Only jobs of this group
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub group: Option<String>,
+
+    /// Only jobs of this worker
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub worker: Option<String>,
+
+    /// Only this job
+    ///
+    /// Where it cannot run, the status says why: 10 when it is uncertain.
+    #[arg(long, value_name = "JOB", value_parser = parsed::<JobId>)]
+    pub job: Option<JobId>,
+}
+
+impl Which {
+    /// The same as a claimer asks for it.
+    pub fn wanted(self) -> Wanted {
+        Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker }
+    }
 }
 
 /// Reads what the domain can read; says how to write it where it cannot.

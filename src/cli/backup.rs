@@ -1,6 +1,6 @@
 //! ares-backup: a consistent copy, and a store made of one.
 
-use super::context::here;
+use super::context::absolute;
 use super::{Answer, Context, Field, Run};
 use crate::error::{Code, OrCode as _, Result};
 use crate::ops::backup;
@@ -48,7 +48,7 @@ $ ares-list --store again --format '%(job) %(state)'
     const NOTES: &'static str = include_str!("notes/backup.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let dir = here()?.join(&self.dir);
+        let dir = absolute(&self.dir)?;
         match &self.restore {
             Some(copy) => backup::restore(copy, &dir, Some(cx.wait_lock()))?,
             None => backup::backup(cx.store()?, &dir)?,

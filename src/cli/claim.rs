@@ -2,13 +2,12 @@
 
 use super::fail::object;
 use super::{Answer, Context, Field, Row, Run, args};
-use crate::domain::id::JobId;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
 use crate::host::spawn::Status;
 use crate::ops::claim::{self, Owner};
 use crate::ops::{show, wrap};
-use crate::store::{Store, Wanted};
+use crate::store::Store;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -46,21 +45,9 @@ pub struct Args {
     #[arg(long, conflicts_with = "command")]
     pub reserve: bool,
 
-    /// Only a job with this label
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub label: Option<String>,
-
-    /// Only a job of this group
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub group: Option<String>,
-
-    /// Only a job of this worker
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub worker: Option<String>,
-
-    /// Only this job
-    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
-    pub job: Option<JobId>,
+    /// Which job
+    #[command(flatten)]
+    pub which: args::Which,
 
     /// Store the command's output with the attempt instead of passing it on
     ///
@@ -128,11 +115,11 @@ impl Args {
             return Ok(Answer::id("path", wrap::owner_file(store)?));
         }
         let config = Config::load(store.root())?;
-        let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
+        let (job, wanted) = (self.which.job, self.which.wanted());
         if !self.command.is_empty() {
-            let caller = cx.caller(store)?;
+            let caller = cx.caller(store);
             let wrapped = wrap::wrap(store, &caller, &config, &wanted, &self.command, self.capture)?;
-            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, self.job)?)) };
+            let Some(wrapped) = wrapped else { return Ok(Answer::No(claim::why_not(store, job)?)) };
             if let Status::NotExecuted(errno) = wrapped.status {
                 let (name, why) = (self.command[0].to_string_lossy(), std::io::Error::from_raw_os_error(errno));
                 cx.note(&format!(
@@ -154,7 +141,7 @@ impl Args {
         let claimed = claim::claim(store, &config, cx.op_id().map(str::to_owned), &wanted, &owner, self.reserve)?;
         match claimed {
             Some(claimed) => answer(store, claimed, cx.wants_fields()),
-            None => Ok(Answer::No(claim::why_not(store, self.job)?)),
+            None => Ok(Answer::No(claim::why_not(store, job)?)),
         }
     }
 }

@@ -119,11 +119,11 @@ impl Context {
     }
 
     /// Who calls: what workers may be given of our environment, and the attempt that we run inside of.
-    pub fn caller(&self, store: &Store) -> Result<Caller> {
+    pub fn caller(&self, store: &Store) -> Caller {
         // An attempt of another store is nobody's parent here.
         let inside = self.env.get("ARES_DIR").is_some_and(|dir| Path::new(dir) == store.root());
         let attempt = self.env.get("ARES_ATTEMPT").and_then(OsStr::to_str).filter(|_| inside);
-        Ok(Caller { env: self.environment(), cwd: here()?, attempt: attempt.and_then(|name| name.parse().ok()) })
+        Caller { env: self.environment(), cwd: here().ok(), attempt: attempt.and_then(|name| name.parse().ok()) }
     }
 
     /// Whether records are printed for a terminal.
@@ -211,9 +211,15 @@ impl Context {
     }
 }
 
+/// This path as an absolute one; the current directory is asked for only where it is not.
+pub fn absolute(path: &Path) -> Result<PathBuf> {
+    if path.is_absolute() { Ok(path.to_owned()) } else { Ok(here()?.join(path)) }
+}
+
 /// The current directory.
 pub fn here() -> Result<PathBuf> {
-    std::env::current_dir().or_code(Code::Usage, || "cannot tell the current directory".to_owned())
+    let here = std::env::current_dir().or_code(Code::Usage, || "cannot tell the current directory".to_owned());
+    here.map_err(|error| error.hint("go to one that is there, or name the store with --store or ARES_DIR"))
 }
 
 /// Reads a file, or standard input for `-`, of this size at most.

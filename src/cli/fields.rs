@@ -5,8 +5,9 @@ use crate::domain::id::JobId;
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::time::Time;
+use crate::error::Code;
 use crate::ops::ask::is_command;
-use crate::ops::show::Listed;
+use crate::ops::list::Listed;
 
 /// What is printed of a job.
 pub const JOB: &[Field] = &[
@@ -50,6 +51,20 @@ pub fn jobs(ids: &[JobId]) -> String {
         0 => format!("{one} {named}"),
         more => format!("{one} {named} and {more} more"),
     }
+}
+
+/// The line on a job that was held just now; what to do follows it.
+pub fn held(name: &str, job: JobId) -> String {
+    let code = Code::Held;
+    format!(
+        "{name}: {code}: job {job} is held after five releases in a row: {}",
+        code.hint().replace("JOB", &job.to_string())
+    )
+}
+
+/// So many of something, in words.
+pub fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A job of a list as a record.
@@ -103,7 +118,7 @@ fn what(listed: &Listed) -> String {
 }
 
 /// The columns of a job that are shown without asking.
-pub const JOB_COLUMNS: &[&str] = &["job", "state", "worker", "tries", "submitted", "code", "command"];
+pub const JOB_COLUMNS: &[&str] = &["job", "state", "worker", "tries", "submitted", "code", "command", "hold"];
 
 /// What is printed of an attempt's end.
 pub const END: &[Field] = &[
@@ -114,6 +129,7 @@ pub const END: &[Field] = &[
     ("code", "text: why, for everything but a plain success"),
     ("detail", "text: one line on it"),
     ("took", "integer: milliseconds from its dispatch to its settlement"),
+    ("hold", "text: releases, where the job is held after its fifth release in a row"),
 ];
 
 /// The columns of an attempt's end that are shown without asking.

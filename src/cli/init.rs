@@ -1,6 +1,6 @@
 //! ares-init: make a store, or upgrade one.
 
-use super::context::{Place, here};
+use super::context::{Place, absolute};
 use super::{Answer, Context, Field, Run};
 use crate::error::{Code, OrCode as _, Result};
 use crate::ops::init;
@@ -51,11 +51,14 @@ $ ares-init queue
     const NOTES: &'static str = include_str!("notes/init.txt");
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
-        let dir = match (self.dir, cx.place()?) {
-            (Some(dir), _) | (None, Place::Named(dir)) => dir,
-            (None, Place::Upward(here)) => here.join(".ares"),
+        let dir = match self.dir {
+            Some(dir) => dir,
+            None => match cx.place()? {
+                Place::Named(dir) => dir,
+                Place::Upward(here) => here.join(".ares"),
+            },
         };
-        let dir = here()?.join(dir);
+        let dir = absolute(&dir)?;
         let wait = Some(cx.wait_lock());
         let op_id = cx.op_id().map(str::to_owned);
         if self.upgrade {

@@ -5,7 +5,7 @@ use crate::domain::id::JobId;
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Result};
-use crate::ops::show;
+use crate::ops::list;
 use crate::store::{Filter, ListBy};
 
 /// The orders of a list.
@@ -109,14 +109,14 @@ $ ares-list --count
         };
         let store = cx.store()?;
         if self.count {
-            return Ok(Answer::id("count", show::count(store, &filter, self.sort)?));
+            return Ok(Answer::id("count", list::count(store, &filter, self.sort)?));
         }
-        show::list(store, &filter, self.sort, &mut |page| {
+        list::list(store, &filter, self.sort, &mut |page| {
             let rows: Vec<Row> = page.iter().map(fields::listed).collect();
             Ok(cx.out().page(Self::COLUMNS, &rows))
         })?;
         if self.limit.is_none() && filter.limit.is_some() {
-            cx.note_more(Self::NAME, "the first", show::count(store, &filter, self.sort)?, "jobs");
+            cx.note_more(Self::NAME, "the first", list::count(store, &filter, self.sort)?, "jobs");
         }
         Ok(Answer::Nothing)
     }

@@ -2,7 +2,7 @@
 
 use super::{Answer, Context, Field, Row, Run};
 use crate::error::{Code, Result};
-use crate::ops::show;
+use crate::ops::list;
 use crate::store::{Operation, Operations};
 
 /// Show who changed what, and when
@@ -84,12 +84,12 @@ submit 1
                 .with("pid", pid.parse::<i64>().ok())
         };
         let latest = cx.limit(self.limit, self.all);
-        show::log(store, &which, latest, &mut |page| {
+        list::log(store, &which, latest, &mut |page| {
             let rows: Vec<Row> = page.into_iter().map(row).collect();
             Ok(cx.out().page(Self::COLUMNS, &rows))
         })?;
         if self.limit.is_none() && latest.is_some() {
-            cx.note_more(Self::NAME, "the latest", show::count_log(store, &which)?, "operations");
+            cx.note_more(Self::NAME, "the latest", list::count_log(store, &which)?, "operations");
         }
         Ok(Answer::Nothing)
     }

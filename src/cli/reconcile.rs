@@ -8,8 +8,9 @@ use crate::domain::moves::Word as _;
 use crate::domain::outcome::clean;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
+use crate::ops::decide::{self, Order};
 use crate::ops::evidence::{self, Packet};
-use crate::ops::reconcile::{self, Became, Found, Order, Pass};
+use crate::ops::reconcile::{self, Became, Found, Pass};
 use crate::ops::{show, tidy};
 use crate::store::Attempt;
 
@@ -25,9 +26,10 @@ use crate::store::Attempt;
 ///
 /// With --decide the job is decided: ok and error say how it ended, no-effect queues it again without burning a try,
 /// retry does it again whatever it did, abandon cancels it. The decision is added beside the record, with its evidence.
-/// retry also offers a job again that is held after five releases.
+/// A job that is held after five releases in a row never ran: retry and no-effect offer it again, and ares-stop cancels
+/// it.
 ///
-/// The status is 10 while anything that was asked for is uncertain.
+/// The status is 10 while anything that was asked for is uncertain, else 1 while a job of it is held.
 #[derive(clap::Args)]
 pub struct Args {
     /// Show the evidence of this job, or decide it
@@ -38,7 +40,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["decide", "adopt", "stop_survivors"])]
     pub dry_run: bool,
 
-    /// Decide the job, which must be uncertain
+    /// Decide the job, which must be uncertain, or held for retry and no-effect
     ///
     /// Whoever decides says why, with --because.
     #[arg(long, value_name = "WHAT", requires = "job", value_parser = args::words(Decision::WORDS))]
@@ -71,8 +73,11 @@ impl Run for Args {
     const COLUMNS: &'static [&'static str] = &["attempt", "found", "done", "state", "detail", "code"];
     const FIELDS: &'static [Field] = &[
         ("attempt", "text: the attempt, JOB.N"),
-        ("found", "text: alive, orphaned, never-started, ended, unknown or uncertain; none of a job that was at rest"),
-        ("done", "text: nothing, released, settled, uncertain or decided"),
+        (
+            "found",
+            "text: alive, orphaned, never-started, ended, unknown, uncertain or held; none of a job that was at rest",
+        ),
+        ("done", "text: nothing, released, held, settled, uncertain or decided"),
         ("state", "the state of the job after it"),
         ("detail", "text: one line on the evidence"),
         ("job", "integer: the job"),
@@ -83,8 +88,15 @@ impl Run for Args {
         ("digest", "text: the digest of the evidence, for --seen"),
         ("evidence", "json: everything there is to see"),
     ];
-    const ERRORS: &'static [Code] =
-        &[Code::Uncertain, Code::AlreadyDecided, Code::Conflict, Code::Survivors, Code::IllegalMove, Code::NotFound];
+    const ERRORS: &'static [Code] = &[
+        Code::Uncertain,
+        Code::Held,
+        Code::AlreadyDecided,
+        Code::Conflict,
+        Code::Survivors,
+        Code::IllegalMove,
+        Code::NotFound,
+    ];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-reconcile
@@ -107,7 +119,7 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         }
         let Some(job) = self.job else { return self.pass(cx) };
         let store = cx.store()?;
-        let caller = cx.caller(store)?;
+        let caller = cx.caller(store);
         let pass = if self.dry_run { None } else { Some(reconcile::pass(store, false)?) };
         if self.stop_survivors {
             let id = show::job(store, job)?.job.facts;
@@ -120,14 +132,14 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         let decided = match self.decide {
             Some(decision) => {
                 let because = clean(self.because.as_deref().unwrap_or(""));
-                reconcile::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
+                decide::decide(store, &caller, op_id, &Order { job, decision, because, seen: self.seen })?
             }
-            None if self.adopt => reconcile::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
+            None if self.adopt => decide::adopt(store, &caller, op_id, job, &mut Signals::listen()?)?,
             None => return packet(cx, &evidence::gather(store, &caller, job)?, pass.as_ref()),
         };
         let row = Row::new()
             .with("attempt", decided.attempt)
-            .with("found", "uncertain")
+            .with("found", decided.found)
             .with("done", "decided")
             .with("state", decided.state)
             .with("detail", self.because)
@@ -148,18 +160,25 @@ impl Args {
             tidy::tidy(store)?;
         }
         let mut rows: Vec<Row> = pass.found.iter().map(row).collect();
-        let uncertain = reconcile::uncertain(store)?;
-        let listed = |attempt: &AttemptId| pass.found.iter().any(|found| found.attempt == *attempt);
-        rows.extend(uncertain.iter().filter(|attempt| !listed(&attempt.id)).map(waiting));
+        let (uncertain, held) = (reconcile::uncertain(store)?, reconcile::held(store)?);
+        let listed = |attempt: &&Attempt| pass.found.iter().any(|found| found.attempt == attempt.id);
+        let waits = |found: &'static str, state: State| move |attempt: &Attempt| waiting(attempt, found, state);
+        rows.extend(uncertain.iter().filter(|one| !listed(one)).map(waits("uncertain", State::Uncertain)));
+        rows.extend(held.iter().filter(|one| !listed(one)).map(waits(decide::HELD, State::Queued)));
         cx.out().answer(&Answer::rows(Self::COLUMNS, rows));
-        match uncertain.len() {
-            0 => Ok(Answer::Nothing),
-            n => {
-                let ids: Vec<JobId> = uncertain.iter().map(|attempt| attempt.id.job).collect();
-                let said = format!("attempts that wait for a decision: {n}, of {}", fields::jobs(&ids));
-                Err(Error::new(Code::Uncertain, said))
+        let jobs =
+            |attempts: &[Attempt]| fields::jobs(&attempts.iter().map(|attempt| attempt.id.job).collect::<Vec<JobId>>());
+        if !uncertain.is_empty() {
+            let mut said = format!("attempts that wait for a decision: {}, of {}", uncertain.len(), jobs(&uncertain));
+            if !held.is_empty() {
+                said += &format!("; held after five releases in a row: {}", jobs(&held));
             }
+            return Err(Error::new(Code::Uncertain, said));
         }
+        if !held.is_empty() {
+            return Err(Error::new(Code::Held, format!("held after five releases in a row: {}", jobs(&held))));
+        }
+        Ok(Answer::Nothing)
     }
 }
 
@@ -167,8 +186,9 @@ impl Args {
 fn packet(cx: &mut Context, packet: &Packet, pass: Option<&Pass>) -> Result<Answer> {
     let proposal = packet.proposal.as_ref();
     let found = pass.and_then(|pass| pass.found.iter().find(|found| found.attempt == packet.attempt));
-    let (found, done) = match found.map(|found| became(&found.became)) {
+    let (found, done) = match found.map(became) {
         Some((found, done, _)) => (Some(found), done),
+        None if packet.held => (Some(decide::HELD), "nothing"),
         None => ((packet.state == State::Uncertain).then_some("uncertain"), "nothing"),
     };
     let row = Row::new()
@@ -187,22 +207,26 @@ fn packet(cx: &mut Context, packet: &Packet, pass: Option<&Pass>) -> Result<Answ
         let said = format!("attempt {} waits for a decision", packet.attempt);
         return Err(Error::new(Code::Uncertain, said).hint("decide it with --decide WHAT --because TEXT"));
     }
+    if packet.held {
+        let said = format!("job {} is held after five releases in a row", packet.attempt.job);
+        return Err(Error::new(Code::Held, said));
+    }
     Ok(Answer::Nothing)
 }
 
 /// What an attempt was found to be, what was done, and the state that its job has by it.
-fn became(became: &Became) -> (&'static str, &'static str, Option<State>) {
-    match *became {
+fn became(found: &Found) -> (&'static str, &'static str, Option<State>) {
+    match found.became {
         Became::Alive => ("alive", "nothing", None),
         Became::Orphaned => ("orphaned", "nothing", None),
-        Became::Released(state) => ("never-started", "released", Some(state)),
+        Became::Released(state) => ("never-started", if found.held { "held" } else { "released" }, Some(state)),
         Became::Settled(State::Uncertain) => ("unknown", "uncertain", Some(State::Uncertain)),
-        Became::Settled(state) => ("ended", "settled", Some(state)),
+        Became::Settled(state) => ("ended", if found.held { "held" } else { "settled" }, Some(state)),
     }
 }
 
 fn row(found: &Found) -> Row {
-    let (what, done, state) = became(&found.became);
+    let (what, done, state) = became(found);
     Row::new()
         .with("attempt", found.attempt)
         .with("found", what)
@@ -213,12 +237,12 @@ fn row(found: &Found) -> Row {
         .with("code", found.code.map(|code| code.name().to_owned()))
 }
 
-fn waiting(attempt: &Attempt) -> Row {
+fn waiting(attempt: &Attempt, found: &'static str, state: State) -> Row {
     Row::new()
         .with("attempt", attempt.id)
-        .with("found", "uncertain")
+        .with("found", found)
         .with("done", "nothing")
-        .with("state", State::Uncertain.word())
+        .with("state", state.word())
         .with("detail", attempt.detail.clone())
         .with("job", attempt.id.job)
         .with("code", attempt.code.clone())

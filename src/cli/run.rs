@@ -1,8 +1,8 @@
 //! ares-run: claim, dispatch, follow, settle.
 
 use super::{Answer, Context, Field, Row, Run, args, fields};
-use crate::domain::id::{AttemptId, JobId};
-use crate::domain::job::State;
+use crate::domain::id::JobId;
+use crate::domain::job::{Hold, State};
 use crate::domain::moves::Word as _;
 use crate::domain::time::Span;
 use crate::error::{Class, Code, Error, Result};
@@ -14,7 +14,7 @@ use crate::ops::dispatch::Watch;
 use crate::ops::fleet;
 use crate::ops::reconcile::{self, Became, Found};
 use crate::ops::run::{self, Ended, News, Tally, Until};
-use crate::store::{Store, Wanted};
+use crate::store::Store;
 use std::ffi::OsString;
 
 /// Run the next job, or all
@@ -42,23 +42,9 @@ pub struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 1, overrides_with = "jobs", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
 
-    /// Only jobs with this label
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub label: Option<String>,
-
-    /// Only jobs of this group
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub group: Option<String>,
-
-    /// Only jobs of this worker
-    #[arg(long, value_name = "NAME", value_parser = args::name)]
-    pub worker: Option<String>,
-
-    /// Only this job
-    ///
-    /// Where it cannot run, the status says why: 10 when it is uncertain.
-    #[arg(long, value_name = "JOB", value_parser = args::parsed::<JobId>)]
-    pub job: Option<JobId>,
+    /// Which jobs
+    #[command(flatten)]
+    pub which: args::Which,
 
     /// How long the running worker may go on after a signal
     ///
@@ -77,6 +63,7 @@ impl Run for Args {
     const ERRORS: &'static [Code] = &[
         Code::NothingToClaim,
         Code::WaitedFailed,
+        Code::Held,
         Code::Uncertain,
         Code::Stopped,
         Code::ReceiptFailed,
@@ -101,13 +88,13 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
             return self.siblings(cx);
         }
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store));
         let until = match (self.drain, self.wait) {
             (_, true) => Until::Stopped,
             (true, false) => Until::Drained,
             (false, false) => Until::One,
         };
-        let wanted = Wanted { job: self.job, label: self.label, group: self.group, worker: self.worker };
+        let (job, wanted) = (self.which.job, self.which.wanted());
         let mut signals = Signals::listen()?;
         let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx) };
         let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |news| {
@@ -115,19 +102,22 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
                 // A reader that went away does not end the work; it is told at the end.
                 News::Ended(ended) => {
                     cx.out().row(Self::COLUMNS, &row(ended));
+                    if ended.held {
+                        cx.warn(&fields::held(Self::NAME, ended.attempt.job));
+                    }
                 }
                 News::Found(found) => tell(cx, found),
             }
             Ok(())
         })?;
         if tally == Tally::default() && until == Until::One {
-            let why = why_not(store, self.job)?;
-            return Ok(Answer::No(why));
+            let why = why_not(store, job)?;
+            return Ok(Answer::No(with_held(store, why)?));
         }
         match answer(&tally, until) {
             // The names are told once, by the one that started us.
-            Err(error) if error.code == Code::Uncertain && parent(cx).is_some() => {
-                Ok(Answer::Status(Class::Uncertain.exit()))
+            Err(error) if matches!(error.code, Code::Uncertain | Code::Held) && parent(cx).is_some() => {
+                Ok(Answer::Status(error.code.class().exit()))
             }
             answer => answer,
         }
@@ -139,24 +129,28 @@ impl Args {
     fn siblings(&self, cx: &mut Context) -> Result<Answer> {
         // The store is looked for once, so that a wrong one is told once.
         let store = cx.store()?;
-        let waiting = |store: &Store| Ok(reconcile::uncertain(store)?.into_iter().map(|attempt| attempt.id).collect());
-        let before: Vec<AttemptId> = waiting(store)?;
         let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
         args.push("--jobs=1".into());
         args.extend((!cx.quiet()).then(|| "--quiet".into()));
-        let ended = fleet::run(self.jobs, &args)?;
-        let any = |class: Class| ended.contains(&Status::Exit(i32::from(class.exit())));
+        let fleet = fleet::run(store, self.jobs, &args)?;
+        let any = |class: Class| fleet.ended.contains(&Status::Exit(i32::from(class.exit())));
         let plain = |status: &Status| matches!(status, Status::Exit(0 | 1 | 10));
-        if let Some(other) = ended.iter().find(|status| !plain(status)) {
+        if let Some(other) = fleet.ended.iter().find(|status| !plain(status)) {
             return Ok(Answer::Status(other.passed_on()));
         }
         if any(Class::Uncertain) {
-            let now: Vec<AttemptId> = waiting(store)?;
-            let new: Vec<JobId> = now.iter().filter(|id| !before.contains(id)).map(|id| id.job).collect();
-            let of = if new.is_empty() { String::new() } else { format!(": {}", fields::jobs(&new)) };
+            // Others run beside these: what is named is what these recorded.
+            let ours = fleet.jobs(store, &reconcile::uncertain(store)?)?;
+            // One may have been decided by now.
+            let of = if ours.is_empty() { String::new() } else { format!(": {}", fields::jobs(&ours)) };
             return Err(Error::new(Code::Uncertain, format!("some attempts ended uncertain{of}")));
         }
         if any(Class::No) {
+            let ours = fleet.jobs(store, &reconcile::held(store)?)?;
+            if !ours.is_empty() {
+                let said = format!("held after five releases in a row: {}", fields::jobs(&ours));
+                return Err(Error::new(Code::Held, said));
+            }
             return Ok(Answer::No(Error::new(Code::WaitedFailed, "some attempts did not succeed, or there were none")));
         }
         Ok(Answer::Nothing)
@@ -170,16 +164,27 @@ fn parent(cx: &Context) -> Option<i32> {
 
 /// Says what a crash left; what waits for a decision also when quiet, as cron mails what is said.
 fn tell(cx: &Context, found: &Found) {
-    let Became::Settled(state) = found.became else { return };
+    let (Became::Settled(state) | Became::Released(state)) = found.became else { return };
     let code = found.code.map_or_else(String::new, |code| format!("{code}: "));
     let line = format!(
         "ares-run: {code}job {} was left by a crash and is {}: attempt {}: {}",
         found.attempt.job,
-        state.word(),
+        if found.held { "held after five releases in a row" } else { state.word() },
         found.attempt,
         if found.detail.is_empty() { "its keeper recorded the end" } else { &found.detail }
     );
-    if state == State::Uncertain { cx.warn(&line) } else { cx.note(&line) }
+    if state == State::Uncertain || found.held { cx.warn(&line) } else { cx.note(&line) }
+}
+
+/// Where there is nothing to run: what could be run if someone decided so.
+fn with_held(store: &Store, why: Error) -> Result<Error> {
+    let held = reconcile::held(store)?;
+    if why.code != Code::NothingToClaim || held.is_empty() {
+        return Ok(why);
+    }
+    let jobs: Vec<JobId> = held.iter().map(|attempt| attempt.id.job).collect();
+    let said = format!("{}; held after five releases in a row: {}", why.message, fields::jobs(&jobs));
+    Ok(Error::new(why.code, said).hint(Code::Held.hint()))
 }
 
 fn row(ended: &Ended) -> Row {
@@ -191,13 +196,19 @@ fn row(ended: &Ended) -> Row {
         .with("code", ended.code.map(|code| code.name().to_owned()))
         .with("detail", ended.detail.clone())
         .with("took", ended.took)
+        .with("hold", ended.held.then(|| Hold::Releases.word()))
 }
 
 fn answer(tally: &Tally, until: Until) -> Result<Answer> {
-    let all = tally.ok + tally.failed + tally.again + tally.uncertain.len() as u64;
+    let all = tally.ok + tally.failed + tally.again + (tally.held.len() + tally.uncertain.len()) as u64;
     if !tally.uncertain.is_empty() {
         let (n, of) = (tally.uncertain.len(), fields::jobs(&tally.uncertain));
         return Err(Error::new(Code::Uncertain, format!("uncertain: {n} of {all} attempts, of {of}")));
+    }
+    if !tally.held.is_empty() {
+        let (n, of) = (tally.held.len(), fields::jobs(&tally.held));
+        let said = format!("held after five releases in a row: {n} of {all} attempts, of {of}");
+        return Err(Error::new(Code::Held, said));
     }
     // What is queued again ends later, unless this was the only attempt asked for.
     if tally.failed > 0 || (until == Until::One && tally.again > 0) {

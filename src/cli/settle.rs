@@ -1,7 +1,8 @@
 //! ares-settle: record how an attempt ended.
 
-use super::{Answer, Context, Field, Row, Run, args};
+use super::{Answer, Context, Field, Row, Run, args, fields};
 use crate::domain::id::Handle;
+use crate::domain::job::Hold;
 use crate::domain::outcome::clean;
 use crate::domain::outcome::{Outcome, Usage};
 use crate::error::{Code, Error, Result};
@@ -17,7 +18,8 @@ const RESULT_MAX: usize = 8 << 20;
 /// that. void says that it never acted: it burns no try.
 ///
 /// Settling twice in the same way is no error; in another way it is a conflict. What comes after the attempt was given
-/// away is kept as evidence and changes nothing. Nothing is printed, unless --json or --format asks for it.
+/// away is kept as evidence and changes nothing. Nothing is printed, unless --json or --format asks for it. A job whose
+/// fifth attempt in a row is void is held until someone decides, which is told on standard error.
 #[derive(clap::Args)]
 pub struct Args {
     /// The handle that ares-claim printed
@@ -117,6 +119,7 @@ impl Run for Args {
         ("attempt", "text: the attempt, JOB.N"),
         ("outcome", "ok, error, ambiguous or void"),
         ("state", "the state of the job after it"),
+        ("hold", "text: releases, where the job is held after its fifth release in a row"),
     ];
     const ERRORS: &'static [Code] =
         &[Code::NotYours, Code::Fenced, Code::AlreadyDecided, Code::IllegalMove, Code::Survivors, Code::NotFound];
@@ -145,9 +148,13 @@ done
             result,
             usage,
             lasting: self.lasting,
+            blameless: false,
             retry: self.retry,
         };
         let settled = settle(store, cx.op_id().map(str::to_owned), &say)?;
+        if settled.held {
+            cx.warn(&fields::held(Self::NAME, say.handle.attempt.job));
+        }
         if !cx.wants_fields() {
             return Ok(Answer::Nothing);
         }
@@ -155,7 +162,8 @@ done
             .with("job", say.handle.attempt.job)
             .with("attempt", settled.attempt)
             .with("outcome", say.outcome.word())
-            .with("state", settled.state);
+            .with("state", settled.state)
+            .with("hold", settled.held.then(|| Hold::Releases.word()));
         Ok(Answer::rows(Self::COLUMNS, vec![row]))
     }
 }

@@ -7,6 +7,7 @@ use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
 use crate::host::terminal;
+use crate::ops::list;
 use crate::ops::show::{self, AttemptShown, JobShown, SessionShown, Stream};
 use crate::store::Store;
 use serde_json::json;
@@ -243,7 +244,7 @@ fn job_row(shown: &JobShown) -> Row {
         json!({ "stop": stop.id, "at": stop.at.to_string(), "because": stop.because, "decision": stop.decision })
     });
     let spent = &shown.spent;
-    let listed = show::Listed {
+    let listed = list::Listed {
         job: shown.job.clone(),
         labels: shown.labels.clone(),
         session: shown.session.clone(),

@@ -283,8 +283,7 @@ impl Args {
         let text = read(Path::new("-"), BATCH_MAX)?;
         let base = self.ask()?;
         let asked = serde_json::to_vec(&base).unwrap_or_default();
-        let cwd = caller.cwd.as_os_str().as_encoded_bytes();
-        let digest = Digest::of("ares.submit.batch.1", &[cwd, &asked, &text]);
+        let digest = Digest::of("ares.submit.batch.1", &[caller.cwd_bytes(), &asked, &text]);
         let request = Request { op_id: cx.op_id().map(str::to_owned), digest };
         let now = cx.now();
         submit::submit_many(store, now, caller, config, &request, |queue| {
@@ -350,7 +349,7 @@ $ printf '{\"argv\":[\"true\"]}\\n{\"argv\":[\"false\"]}\\n' | ares-submit --std
 
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
-        let (config, caller) = (Config::load(store.root())?, cx.caller(store)?);
+        let (config, caller) = (Config::load(store.root())?, cx.caller(store));
         let submitted = if self.stdin {
             self.many(cx, store, &caller, &config)?
         } else {

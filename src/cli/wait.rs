@@ -6,12 +6,14 @@ use crate::domain::job::State;
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
-use crate::ops::{show, wait};
+use crate::ops::{list, wait};
+use crate::store::JobRow;
 
 /// Wait until jobs end
 ///
 /// One record is printed for each job as it ends. The status says how: 0 all succeeded, 1 some did not or the time was
-/// over, 10 one is uncertain and waits for a decision, which is told at once.
+/// over, 10 one is uncertain and waits for a decision, which is told at once. One that is held after five releases waits
+/// for a decision too, though nothing of it ran: it is told at once, with 1.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
 pub struct Args {
@@ -40,7 +42,7 @@ impl Run for Args {
     const MUTATES: bool = false;
     const COLUMNS: &'static [&'static str] = &["job", "state", "code", "detail"];
     const FIELDS: &'static [Field] = fields::JOB;
-    const ERRORS: &'static [Code] = &[Code::WaitedFailed, Code::Timeout, Code::Uncertain, Code::NotFound];
+    const ERRORS: &'static [Code] = &[Code::WaitedFailed, Code::Held, Code::Timeout, Code::Uncertain, Code::NotFound];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-submit -- false
@@ -61,27 +63,34 @@ ares-wait: ARES_WAITED_FAILED: [..]
     fn run(self, cx: &mut Context) -> Result<Answer> {
         let store = cx.store()?;
         let jobs = match &self.label {
-            Some(label) => show::active(store, label)?,
+            Some(label) => list::active(store, label)?,
             None => self.jobs,
         };
         let mut signals = Signals::listen()?;
         let timeout = self.timeout.map(Span::duration);
         let ended = wait::wait(store, &jobs, self.any, timeout, &mut signals, &mut |store, job| {
-            for listed in show::these(store, &[job])? {
+            for listed in list::these(store, &[job])? {
                 cx.out().row(Self::COLUMNS, &fields::listed(&listed));
             }
             Ok(())
         })?;
-        let with = |state: State| ended.iter().filter(|job| job.state == state).count();
-        let (uncertain, not) = (with(State::Uncertain), with(State::Failed) + with(State::Cancelled));
-        if uncertain > 0 {
-            return Err(Error::new(Code::Uncertain, format!("uncertain: {uncertain} of {} jobs", ended.len())));
+        let those = |which: &dyn Fn(&JobRow) -> bool| {
+            ended.iter().filter(|job| which(job)).map(|job| job.facts.id).collect::<Vec<JobId>>()
+        };
+        let uncertain = those(&|job| job.state == State::Uncertain);
+        let held = those(&JobRow::is_held);
+        let not = those(&|job| matches!(job.state, State::Failed | State::Cancelled));
+        let of = |word: &str, jobs: &[JobId]| {
+            format!("{word}: {} of {}, {}", jobs.len(), fields::counted(ended.len(), "job"), fields::jobs(jobs))
+        };
+        if !uncertain.is_empty() {
+            return Err(Error::new(Code::Uncertain, of("uncertain", &uncertain)));
         }
-        if not > 0 {
-            return Ok(Answer::No(Error::new(
-                Code::WaitedFailed,
-                format!("not succeeded: {not} of {} jobs", ended.len()),
-            )));
+        if !held.is_empty() {
+            return Err(Error::new(Code::Held, of("held after five releases in a row", &held)));
+        }
+        if !not.is_empty() {
+            return Ok(Answer::No(Error::new(Code::WaitedFailed, of("not succeeded", &not))));
         }
         Ok(Answer::Nothing)
     }

@@ -9,4 +9,5 @@ pub mod outcome;
 pub mod redact;
 pub mod session;
 pub mod spec;
+pub mod step;
 pub mod time;

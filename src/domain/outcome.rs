@@ -190,8 +190,9 @@ pub enum Fact {
         /// Whether trying again would end the same way.
         lasting: bool,
     },
-    /// It never acted, because the machine had no room for it: that says nothing of the job.
-    Short,
+    /// It never acted, which says nothing of the job: the machine had no room for it, or what was to be run for it is not
+    /// its own.
+    Blameless,
 }
 
 /// Tokens and money of one turn, as the worker reports them.
@@ -227,8 +228,8 @@ pub struct Report {
     pub retry: Option<Option<Time>>,
     /// Whether a void attempt would end the same way again.
     pub lasting: bool,
-    /// Whether the machine had no room for it.
-    pub short: bool,
+    /// Whether that it is void says nothing of the job.
+    pub blameless: bool,
     /// The worker's answer; `None` takes its standard output.
     pub answer: Option<Vec<u8>>,
     /// The id of the worker's session, where it reported one.
@@ -249,7 +250,7 @@ impl Report {
             detail: clean(&detail.into()),
             retry: None,
             lasting: false,
-            short: false,
+            blameless: false,
             answer: None,
             session: None,
             broken: false,
@@ -293,7 +294,7 @@ impl Report {
             Outcome::Error if self.code.is_some_and(|code| code.class() == Class::Uncertain) => Fact::Ambiguous,
             Outcome::Error => Fact::Error { retry: self.retry },
             Outcome::Ambiguous => Fact::Ambiguous,
-            Outcome::Void if self.short => Fact::Short,
+            Outcome::Void if self.blameless => Fact::Blameless,
             Outcome::Void => Fact::Void { lasting: self.lasting },
         }
     }

@@ -179,6 +179,33 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// A job that asks for nothing but this; what the adapters' tests start from.
+    pub fn plain(adapter: &str, program: &str, argv: &[&str], limits: Limits) -> Self {
+        Self {
+            worker: adapter.to_owned(),
+            adapter: adapter.to_owned(),
+            model: None,
+            program: program.to_owned(),
+            argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
+            options: BTreeMap::new(),
+            prompt: None,
+            dir: "/srv/job".to_owned(),
+            env: Vec::new(),
+            limits,
+            max_tries: 1,
+            retry_delay: Span(0),
+            if_uncertain: IfUncertain::Hold,
+            group: String::new(),
+            width: 1,
+            priority: 0,
+            not_before: Time(0),
+            labels: Vec::new(),
+            after: Vec::new(),
+            continues: None,
+            config_digest: None,
+        }
+    }
+
     /// The digest over everything above, in a fixed order.
     pub fn digest(&self) -> Digest {
         let mut fields: Vec<Vec<u8>> = Vec::new();

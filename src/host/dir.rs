@@ -1,31 +1,19 @@
 //! Files and directories as the rest needs them: private, never through a symbolic link, durable where that is asked.
 //! It does not know what the files mean, and opens nothing that belongs to the database.
 
-use crate::domain::id::AttemptId;
+mod network;
+mod own;
+
+pub use network::file_system;
+pub(super) use own::{LINKED, open_unlinked};
+pub use own::{clear_attempt_dir, clear_file, expect, is_there, remove_attempt_dir};
+
 use crate::error::{Code, Error, OrCode, Result};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-
-/// File systems whose locks or whose `fsync` cannot be trusted across machines, by the magic number of statfs(2).
-/// FUSE is among them, because what stands behind it is not known; virtiofs shows the same number.
-const NETWORK: &[(u32, &str)] = &[
-    (0x0000_6969, "nfs"),
-    (0x0000_517B, "smb"),
-    (0xFE53_4D42, "smb2"),
-    (0xFF53_4D42, "cifs"),
-    (0x0102_1997, "9p"),
-    (0x6573_5546, "fuse"),
-    (0x5346_414F, "afs"),
-    (0x6B41_4653, "afs"),
-    (0x00C3_6400, "ceph"),
-    (0x0116_1970, "gfs2"),
-    (0x7461_636F, "ocfs2"),
-    (0x0BD0_0BD0, "lustre"),
-    (0x7375_7245, "coda"),
-];
 
 /// The flags for opening what may have been planted: no links, and no waiting for the other end of a pipe.
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
@@ -267,95 +255,11 @@ pub fn tail(path: &Path, max: u64) -> Result<(Vec<u8>, u64)> {
     Ok((bytes, total))
 }
 
-/// The name of the network file system that this path lies on; `None` where it is a local one.
-pub fn file_system(path: &Path) -> Result<Option<&'static str>> {
-    let found = rustix::fs::statfs(path)
-        .or_code(Code::StoreUnusable, || format!("cannot ask for the file system of '{}'", path.display()))?;
-    // The number has 32 bits; some architectures hand it over sign-extended.
-    let magic = u32::try_from(i128::from(found.f_type) & 0xFFFF_FFFF).unwrap_or(0);
-    Ok(network_name(magic))
-}
-
-fn network_name(magic: u32) -> Option<&'static str> {
-    NETWORK.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
-}
-
-/// Removes an attempt's directory with the files in it. A directory that has no attempt's name, or that holds another
-/// directory, is refused; a link in it is removed, never followed. One that is gone already is fine.
-pub fn remove_attempt_dir(path: &Path) -> Result<()> {
-    let what = || format!("cannot remove '{}'", path.display());
-    let named = path.file_name().is_some_and(|name| name.to_string_lossy().parse::<AttemptId>().is_ok());
-    if !named {
-        return Err(Error::new(Code::Internal, format!("'{}' is no attempt's directory", path.display())));
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(folder) => folder,
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(Error::new(Code::StoreUnusable.fitting(&error), format!("{}: {error}", what()))),
-    };
-    for entry in Dir::read_from(&folder).or_code(Code::StoreUnusable, what)? {
-        let entry = entry.or_code(Code::StoreUnusable, what)?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            // unlinkat without AT_REMOVEDIR refuses directories, so nothing below this one can be lost.
-            match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
-                // Others tidy at the same time.
-                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-                Err(error) => return Err(Error::new(Code::StoreUnusable, format!("{}: {error}", what()))),
-            }
-        }
-    }
-    match std::fs::remove_dir(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).or_code(Code::StoreUnusable, what),
-        _ => Ok(()),
-    }
-}
-
-/// Removes an attempt's directory that no row needs any more. What it was kept for is committed, so a failure changes
-/// nothing of it: what stays is found and removed by the next tidying.
-pub fn clear_attempt_dir(path: &Path) {
-    if let Err(error) = remove_attempt_dir(path) {
-        tracing::warn!(%error, "a leftover stays");
-    }
-}
-
-/// Removes a file of ours that nothing depends on, or the link in its place; one that is gone already is fine.
-pub fn clear_file(path: &Path) {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(%error, "a leftover stays"),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::os::unix::fs::{PermissionsExt, symlink};
-
-    #[test]
-    fn network_file_systems_are_named_and_local_ones_are_not() {
-        for (magic, name) in [
-            (0x6969, "nfs"),
-            (0xFF53_4D42, "cifs"),
-            (0xFE53_4D42, "smb2"),
-            (0x517B, "smb"),
-            (0x0102_1997, "9p"),
-            (0x6573_5546, "fuse"),
-            (0x00C3_6400, "ceph"),
-            (0x0BD0_0BD0, "lustre"),
-        ] {
-            assert_eq!(network_name(magic), Some(name));
-        }
-        // ext4, btrfs, xfs, tmpfs, overlayfs, zfs.
-        for local in [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1] {
-            assert_eq!(network_name(local), None, "{local:x}");
-        }
-        let mut numbers: Vec<u32> = NETWORK.iter().map(|(magic, _)| *magic).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), NETWORK.len());
-        assert_eq!(file_system(Path::new("/proc")).unwrap(), None);
-    }
 
     #[test]
     fn a_private_directory_is_neither_a_link_nor_open_to_others() {
@@ -396,34 +300,8 @@ mod tests {
         symlink(&path, base.path().join("link")).unwrap();
         assert!(read_bounded(&base.path().join("link"), 100).is_err());
         assert_eq!(read_bounded(&base.path().join("none"), 100).unwrap_err().code, Code::NotFound);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            base.path().join("pipe"),
-            rustix::fs::FileType::Fifo,
-            Mode::from(0o600),
-            0,
-        )
-        .unwrap();
+        mknodat(CWD, base.path().join("pipe"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
         assert!(read_bounded(&base.path().join("pipe"), 100).is_err(), "a pipe is refused, not waited for");
         assert!(read_bounded(base.path(), 100).is_err());
-    }
-
-    #[test]
-    fn removing_an_attempt_follows_no_link_and_needs_its_name() {
-        let base = tempfile::tempdir().unwrap();
-        let kept = base.path().join("kept");
-        std::fs::create_dir(&kept).unwrap();
-        std::fs::write(kept.join("precious"), "").unwrap();
-        assert!(remove_attempt_dir(&kept).is_err());
-        let attempt = base.path().join("42.1");
-        private_dir(&attempt).unwrap();
-        std::fs::write(attempt.join("stdout"), "x").unwrap();
-        symlink(&kept, attempt.join("link")).unwrap();
-        remove_attempt_dir(&attempt).unwrap();
-        remove_attempt_dir(&attempt).unwrap();
-        assert!(!attempt.exists() && kept.join("precious").exists());
-        symlink(&kept, &attempt).unwrap();
-        assert!(remove_attempt_dir(&attempt).is_err(), "a link is no attempt's directory");
-        assert!(kept.join("precious").exists());
     }
 }

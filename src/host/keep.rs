@@ -15,7 +15,7 @@ mod watch;
 use super::process::Identity;
 use super::setup;
 use super::wire::{Answer, Lines, Order};
-use crate::error::{Code, Error, OrCode, Result};
+use crate::error::{Code, OrCode, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -46,7 +46,7 @@ fn prepare() -> Result<Lines> {
     match setsid() {
         // A leader of its own group already: then no terminal's signals reach it either way.
         Ok(_) | Err(Errno::PERM) => {}
-        Err(error) => return Err(Error::new(Code::Internal, format!("{}: {error}", what()))),
+        Err(error) => return Err(error).or_code(Code::Internal, what),
     }
     set_child_subreaper(Some(getpid())).or_code(Code::Internal, what)?;
     // A core may hold a worker's secrets.
@@ -74,7 +74,7 @@ fn serve(mut owner: Lines) -> Result<()> {
             None if owner.closed() => return Ok(()),
             None => match poll(&mut [PollFd::new(&owner, PollFlags::IN)], None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(Error::new(Code::Internal, format!("cannot wait for the owner: {error}"))),
+                Err(error) => return Err(error).or_code(Code::Internal, || "cannot wait for the owner".to_owned()),
             },
         }
     }

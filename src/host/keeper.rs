@@ -135,7 +135,7 @@ fn arrived(lines: &Lines, timeout: Duration) -> Result<bool> {
     match poll(&mut [PollFd::new(lines, PollFlags::IN)], Some(&timeout)) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(Error::new(Code::Internal, format!("cannot wait for the keeper: {error}"))),
+        Err(error) => Err(error).or_code(Code::Internal, || "cannot wait for the keeper".to_owned()),
     }
 }
 

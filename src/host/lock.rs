@@ -4,11 +4,14 @@
 //! INVARIANT `never-unlock`: a lock ends when its last descriptor closes, never before, so that a copy that a worker
 //! inherited goes on holding it.
 
+use super::dir;
 use crate::error::{Code, Error, OrCode, Result};
-use std::fs::{File, OpenOptions};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -41,17 +44,23 @@ impl AsFd for Lock {
     }
 }
 
-/// Opens a lock file, making it where asked; a symbolic link is refused.
+/// Opens a lock file, making it where asked; a symbolic link is refused, also on the way: behind one others may lock
+/// another file.
 fn open(path: &Path, create: bool) -> Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(create)
-        .mode(0o600)
-        .custom_flags(i32::try_from(flags.bits()).unwrap_or(0))
-        .open(path)
-        .or_code(Code::StoreUnusable, || format!("cannot open the lock '{}'", path.display()))
+    open_with(path, if create { OFlags::CREATE } else { OFlags::empty() })
+}
+
+/// Makes a lock file that is not there yet, and that nobody holds.
+pub fn make(path: &Path) -> Result<()> {
+    open_with(path, OFlags::CREATE | OFlags::EXCL).map(drop)
+}
+
+fn open_with(path: &Path, made: OFlags) -> Result<File> {
+    let mode = if made.is_empty() { Mode::empty() } else { Mode::from(0o600) };
+    let opened = dir::open_unlinked(path, OFlags::RDWR | OFlags::NONBLOCK | made, mode);
+    let linked = matches!(opened, Err(Errno::LOOP));
+    let opened = opened.or_code(Code::StoreUnusable, || format!("cannot open the lock '{}'", path.display()));
+    opened.map(File::from).map_err(|error| if linked { error.hint(dir::LINKED) } else { error })
 }
 
 /// Whether the file that was locked is still the one at this path.
@@ -194,6 +203,7 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
         Error::new(Code::Usage, format!("descriptor {fd} {why}"))
             .hint("open it with: exec 9>>\"$(ares claim --owner-file)\"")
     };
+    let what = || format!("cannot take descriptor {fd}");
     let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).map_err(|_| bad("is not open"))?;
     let own = path.parent() == Some(folder)
         && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("owner-"));
@@ -201,7 +211,11 @@ pub fn lock_inherited(fd: i32, folder: &Path) -> Result<PathBuf> {
         return Err(bad("is not an owner file of this store"));
     }
     // The lock must belong to the caller's description, not to one of ours, so it is taken through a borrowed copy.
-    let theirs = File::from(rustix::io::fcntl_dupfd_cloexec(borrow(fd), 3).map_err(|_| bad("is not open"))?);
+    let theirs = match rustix::io::fcntl_dupfd_cloexec(borrow(fd), 3) {
+        Ok(theirs) => File::from(theirs),
+        Err(Errno::BADF) => return Err(bad("is not open")),
+        Err(error) => return Err(error).or_code(Code::StoreUnusable, what),
+    };
     if !same_file(&theirs, &path) {
         return Err(bad("is an owner file that was removed"));
     }
@@ -261,6 +275,34 @@ mod tests {
         drop(two);
         let _alone = try_lock(&path).unwrap().expect("free");
         assert_eq!(share(&path, Some(Duration::from_millis(20))).unwrap_err().code, Code::StoreBusy);
+    }
+
+    #[test]
+    fn who_waits_for_a_removed_file_waits_for_the_one_that_took_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let removed = try_lock(&path).unwrap().expect("free");
+        let (asked, wait) = (path.clone(), Some(Duration::from_secs(30)));
+        let waiter = std::thread::spawn(move || lock(&asked, wait).map(|lock| lock.file.metadata().unwrap().ino()));
+        std::thread::sleep(Duration::from_millis(100));
+        std::fs::remove_file(&path).unwrap();
+        let there = try_lock(&path).unwrap().expect("another file");
+        drop(removed);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!waiter.is_finished(), "it took a file that nobody else looks at");
+        let ino = there.file.metadata().unwrap().ino();
+        drop(there);
+        assert_eq!(waiter.join().unwrap().unwrap(), ino);
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("real")).unwrap();
+        std::os::unix::fs::symlink(base.path().join("real"), base.path().join("locks")).unwrap();
+        let error = try_lock(&base.path().join("locks/lock")).unwrap_err();
+        assert_eq!((error.code, error.advice()), (Code::StoreUnusable, dir::LINKED));
+        assert!(!base.path().join("real/lock").exists());
     }
 
     #[test]

@@ -2,19 +2,21 @@
 //! is no `/proc`; no other file knows sysinfo. It refuses to guess: what cannot be decided is `Unknown`, and a process
 //! that cannot be told apart from a stranger gets no signal.
 
-use super::clock;
+mod others;
+
+pub use others::{children_of_self, end_marked, marked};
+
 pub use super::setup::{own_user, parent, prepare};
-use crate::error::{Code, Error, OrCode, Result};
+use crate::error::{Code, Error, OrCode, Result, is_limit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 pub use rustix::process::Signal;
 
@@ -69,7 +71,7 @@ pub(super) struct Stat {
 
 impl Stat {
     /// Reads them; the name in the second field may hold anything, so what follows its last bracket counts.
-    pub(super) fn of(pid: i32) -> std::io::Result<Self> {
+    pub(super) fn of(pid: i32) -> io::Result<Self> {
         // One read gets it whole: some fifty numbers and a name of at most 64 bytes.
         let mut text = [0_u8; 2048];
         let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
@@ -96,18 +98,28 @@ impl Stat {
     }
 }
 
-/// The id of this boot; `None` where there is no `/proc`.
-pub(super) fn boot_id() -> Option<&'static str> {
+/// The id of this boot; `None` where there is no `/proc`. That it cannot be read just now is not that.
+pub(super) fn boot_id() -> io::Result<Option<&'static str>> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
-    BOOT.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        Some(text.trim().to_owned())
-    })
-    .as_deref()
+    if let Some(known) = BOOT.get() {
+        return Ok(known.as_deref());
+    }
+    let read = unless_limit(std::fs::read_to_string("/proc/sys/kernel/random/boot_id"))?;
+    Ok(BOOT.get_or_init(|| read.map(|text| text.trim().to_owned())).as_deref())
 }
 
-fn pid_namespace() -> Option<u64> {
-    std::fs::metadata("/proc/self/ns/pid").ok().map(|meta| meta.ino())
+fn pid_namespace() -> io::Result<Option<u64>> {
+    Ok(unless_limit(std::fs::metadata("/proc/self/ns/pid"))?.map(|meta| meta.ino()))
+}
+
+/// What could be read, or `None` where it is not there or is not for us. That a limit of the system is reached is told
+/// apart: taken for an answer, it would make what lives dead.
+fn unless_limit<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if Errno::from_io_error(&error).is_some_and(is_limit) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 fn inode(pidfd: &OwnedFd) -> Option<u64> {
@@ -136,9 +148,10 @@ impl Identity {
             Ok(pidfd) => Some(pidfd),
             // A number that belongs to a thread only is no process.
             Err(Errno::SRCH | Errno::INVAL) => return Ok(None),
+            Err(error) if is_limit(error) => return Err(error).or_code(Code::Internal, what),
             Err(_) => None,
         };
-        let Some(boot) = boot_id() else {
+        let Some(boot) = boot_id().or_code(Code::Internal, what)? else {
             let ticks = seconds(pid);
             return Ok(ticks.map(|ticks| Self { boot: String::new(), pid_ns: 0, pid, ticks, pidfd_ino: None }));
         };
@@ -146,14 +159,14 @@ impl Identity {
             Ok(stat) => stat,
             Err(_) if pidfd.as_ref().is_some_and(ended) => return Ok(None),
             Err(error) if pidfd.is_none() && error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::new(Code::Internal, format!("{}: {error}", what()))),
+            Err(error) => return Err(error).or_code(Code::Internal, what),
         };
         // It was still running after its file was read, so the file was not that of a successor.
         if stat.dead() || pidfd.as_ref().is_some_and(ended) {
             return Ok(None);
         }
-        let pid_ns =
-            pid_namespace().ok_or(ErrorKind::NotFound).map_err(std::io::Error::from).or_code(Code::Internal, what)?;
+        let pid_ns = pid_namespace().and_then(|ns| ns.ok_or_else(|| ErrorKind::NotFound.into()));
+        let pid_ns = pid_ns.or_code(Code::Internal, what)?;
         let pidfd_ino = pidfd.as_ref().and_then(inode);
         Ok(Some(Self { boot: boot.to_owned(), pid_ns, pid, ticks: stat.started, pidfd_ino }))
     }
@@ -167,47 +180,48 @@ enum Found {
     Seen(Life),
 }
 
-fn find(identity: &Identity) -> Found {
-    let (Some(boot), false) = (boot_id(), identity.boot.is_empty()) else {
-        return Found::Seen(by_seconds(identity));
+fn find(identity: &Identity) -> io::Result<Found> {
+    let (Some(boot), false) = (boot_id()?, identity.boot.is_empty()) else {
+        return Ok(Found::Seen(by_seconds(identity)));
     };
     if boot != identity.boot {
-        return Found::Seen(Life::Dead);
+        return Ok(Found::Seen(Life::Dead));
     }
-    if pid_namespace() != Some(identity.pid_ns) {
-        return Found::Seen(Life::Unknown);
+    if pid_namespace()? != Some(identity.pid_ns) {
+        return Ok(Found::Seen(Life::Unknown));
     }
     let Some(number) = Pid::from_raw(identity.pid).filter(|_| identity.pid > 0) else {
-        return Found::Seen(Life::Dead);
+        return Ok(Found::Seen(Life::Dead));
     };
     match pidfd_open(number, PidfdFlags::empty()) {
         Ok(pidfd) => held(identity, pidfd),
-        Err(Errno::SRCH | Errno::INVAL) => Found::Seen(Life::Dead),
-        Err(_) => Found::Seen(by_ticks(identity)),
+        Err(Errno::SRCH | Errno::INVAL) => Ok(Found::Seen(Life::Dead)),
+        Err(error) if is_limit(error) => Err(error.into()),
+        Err(_) => by_ticks(identity).map(Found::Seen),
     }
 }
 
-fn held(identity: &Identity, pidfd: OwnedFd) -> Found {
+fn held(identity: &Identity, pidfd: OwnedFd) -> io::Result<Found> {
     let same = match (identity.pidfd_ino, inode(&pidfd)) {
         (Some(recorded), Some(found)) => Some(recorded == found),
-        _ => Stat::of(identity.pid).ok().map(|stat| stat.started == identity.ticks),
+        _ => unless_limit(Stat::of(identity.pid))?.map(|stat| stat.started == identity.ticks),
     };
     // The end is looked for last, so that what was read before was read of a process that still had its number.
-    match (same, ended(&pidfd)) {
+    Ok(match (same, ended(&pidfd)) {
         (_, true) | (Some(false), _) => Found::Seen(Life::Dead),
         (Some(true), false) => Found::Held(pidfd),
         (None, false) => Found::Seen(Life::Unknown),
-    }
+    })
 }
 
 /// Without pidfds: the start time alone.
-fn by_ticks(identity: &Identity) -> Life {
-    match Stat::of(identity.pid) {
-        Ok(stat) if stat.dead() || stat.started != identity.ticks => Life::Dead,
-        Ok(_) => Life::Alive,
+fn by_ticks(identity: &Identity) -> io::Result<Life> {
+    Ok(match unless_limit(Stat::of(identity.pid))? {
+        Some(stat) if stat.dead() || stat.started != identity.ticks => Life::Dead,
+        Some(_) => Life::Alive,
         // With hidepid the files of others are missing, too.
-        Err(_) => Life::Unknown,
-    }
+        None => Life::Unknown,
+    })
 }
 
 /// Without `/proc`: what sysinfo can tell, if it can tell anything at all.
@@ -221,11 +235,12 @@ fn by_seconds(identity: &Identity) -> Life {
 }
 
 /// Whether the process of this identity lives. A zombie is dead.
-pub fn life(identity: &Identity) -> Life {
-    match find(identity) {
+pub fn life(identity: &Identity) -> Result<Life> {
+    let found = find(identity).or_code(Code::Internal, || format!("cannot look for process {}", identity.pid))?;
+    Ok(match found {
         Found::Held(_) => Life::Alive,
         Found::Seen(life) => life,
-    }
+    })
 }
 
 /// INVARIANT `no-signal-to-strangers`: a number alone never gets a signal; what is found under it is identified first.
@@ -234,7 +249,7 @@ pub fn life(identity: &Identity) -> Life {
 /// told apart is `ARES_UNCERTAIN` and gets nothing.
 pub fn signal(identity: &Identity, signal: Signal) -> Result<bool> {
     let what = || format!("cannot send a signal to process {}", identity.pid);
-    match find(identity) {
+    match find(identity).or_code(Code::Internal, what)? {
         Found::Held(pidfd) => match pidfd_send_signal(&pidfd, signal) {
             Ok(()) => Ok(true),
             Err(Errno::SRCH) => Ok(false),
@@ -243,70 +258,6 @@ pub fn signal(identity: &Identity, signal: Signal) -> Result<bool> {
         Found::Seen(Life::Dead) => Ok(false),
         Found::Seen(_) => Err(Error::new(Code::Uncertain, format!("{}: it cannot be identified", what()))),
     }
-}
-
-/// The numbers of the processes that `/proc` shows.
-fn all() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// The caller's own processes, except the calling one, that were started for this attempt of this store, as far as their
-/// environment still says so.
-pub fn marked(attempt: &str, store: &str) -> Vec<i32> {
-    let wanted = [format!("ARES_ATTEMPT={attempt}"), format!("ARES_DIR={store}")];
-    let user = rustix::process::geteuid().as_raw();
-    let has = |pid: i32| -> Option<bool> {
-        if std::fs::metadata(format!("/proc/{pid}")).ok()?.uid() != user {
-            return None;
-        }
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-        Some(wanted.iter().all(|entry| environment.split(|byte| *byte == 0).any(|part| part == entry.as_bytes())))
-    };
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
-    all().filter(|pid| *pid != own && has(*pid) == Some(true)).collect()
-}
-
-/// How long processes that were killed may take to go.
-const END_MAX: Duration = Duration::from_secs(2);
-
-/// Kills what [`marked`] finds until nothing is left; a keeper does this for the processes that it is the parent of.
-pub fn end_marked(attempt: &str, store: &str) {
-    let began = clock::mark();
-    loop {
-        let left = marked(attempt, store);
-        if left.is_empty() || began.elapsed() > END_MAX {
-            return;
-        }
-        for identity in left.into_iter().filter_map(|pid| Identity::of(pid).ok().flatten()) {
-            // One that has gone meanwhile needs no signal, and one that we may not send to survives.
-            let _gone = signal(&identity, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The children of this process, those that ended and were not waited for included.
-pub fn children_of_self() -> Vec<i32> {
-    listed_children().unwrap_or_else(|| {
-        let own = i32::try_from(std::process::id()).unwrap_or(0);
-        all().filter(|pid| Stat::of(*pid).is_ok_and(|stat| stat.parent == own)).collect()
-    })
-}
-
-/// As the kernel lists them, thread by thread; not every kernel does.
-fn listed_children() -> Option<Vec<i32>> {
-    let mut children = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task").ok()? {
-        let text = match std::fs::read_to_string(thread.ok()?.path().join("children")) {
-            Ok(text) => text,
-            // A thread that ended meanwhile has handed its children on; a kernel without the file has it for none.
-            Err(_) if std::fs::exists("/proc/thread-self/children").unwrap_or(false) => continue,
-            Err(_) => return None,
-        };
-        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-    }
-    Some(children)
 }
 
 fn system(pid: i32, what: sysinfo::ProcessRefreshKind) -> Option<sysinfo::System> {
@@ -338,10 +289,10 @@ mod tests {
     #[test]
     fn this_process_lives_and_its_identity_survives_json() {
         let own = Identity::own().unwrap();
-        assert_eq!(life(&own), Life::Alive);
+        assert_eq!(life(&own).unwrap(), Life::Alive);
         let text = serde_json::to_string(&own).unwrap();
         assert_eq!(serde_json::from_str::<Identity>(&text).unwrap(), own);
-        assert_eq!(by_ticks(&own), Life::Alive);
+        assert_eq!(by_ticks(&own).unwrap(), Life::Alive);
         assert_eq!(Identity::of(0).unwrap(), None);
         assert_eq!(Identity::of(i32::MAX).unwrap(), None);
     }
@@ -350,20 +301,20 @@ mod tests {
     fn every_rung_of_the_ladder_decides() {
         let own = Identity::own().unwrap();
         let other_boot = Identity { boot: "another".to_owned(), ..own.clone() };
-        assert_eq!(life(&other_boot), Life::Dead);
+        assert_eq!(life(&other_boot).unwrap(), Life::Dead);
         let other_ns = Identity { pid_ns: own.pid_ns + 1, ..own.clone() };
-        assert_eq!(life(&other_ns), Life::Unknown);
+        assert_eq!(life(&other_ns).unwrap(), Life::Unknown);
         assert!(signal(&other_ns, Signal::KILL).is_err(), "what cannot be identified gets no signal");
         let no_such = Identity { pid: i32::MAX, ..own.clone() };
-        assert_eq!(life(&no_such), Life::Dead);
+        assert_eq!(life(&no_such).unwrap(), Life::Dead);
         let reused = Identity { ticks: own.ticks + 1, pidfd_ino: None, ..own.clone() };
-        assert_eq!(life(&reused), Life::Dead);
-        assert_eq!(by_ticks(&reused), Life::Dead);
+        assert_eq!(life(&reused).unwrap(), Life::Dead);
+        assert_eq!(by_ticks(&reused).unwrap(), Life::Dead);
         // Were it sent, this test would not survive it.
         assert!(!signal(&reused, Signal::KILL).unwrap());
         if let Some(ino) = own.pidfd_ino {
             let same_tick = Identity { pidfd_ino: Some(ino + 1), ..own };
-            assert_eq!(life(&same_tick), Life::Dead);
+            assert_eq!(life(&same_tick).unwrap(), Life::Dead);
             assert!(!signal(&same_tick, Signal::KILL).unwrap());
         }
     }
@@ -381,9 +332,9 @@ mod tests {
         let own = Identity::own().unwrap();
         let started = seconds(own.pid).unwrap();
         let recorded = Identity { boot: String::new(), ticks: started, ..own };
-        assert_eq!(life(&recorded), Life::Alive);
-        assert_eq!(life(&Identity { ticks: started + 100, ..recorded.clone() }), Life::Unknown);
-        assert_eq!(life(&Identity { pid: i32::MAX, ..recorded }), Life::Dead);
+        assert_eq!(life(&recorded).unwrap(), Life::Alive);
+        assert_eq!(life(&Identity { ticks: started + 100, ..recorded.clone() }).unwrap(), Life::Unknown);
+        assert_eq!(life(&Identity { pid: i32::MAX, ..recorded }).unwrap(), Life::Dead);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const FILE_MAX: u64 = 1 << 20;
 /// What becomes `exit`: its room is taken before the worker is started.
 const STAGED: &str = "exit.tmp";
 
+/// What is said where a record cannot be told from one of an earlier boot.
+const NO_BOOT: &str = "cannot read the id of this boot";
+
 /// How much room that is: a block of most file systems.
 const ROOM: u64 = 4096;
 
@@ -31,6 +34,8 @@ pub enum Mark {
     /// It did not begin: within the boot of the keeper's identity this proves that the worker never ran. After another
     /// boot it proves nothing, because the file was not synced.
     Missing,
+    /// The whole directory is gone, which is there before anything is dispatched: it tells nothing.
+    Lost,
     /// It was about to start the worker; whether it did is not known.
     AboutToStart,
     /// It started the worker under this number.
@@ -88,7 +93,7 @@ impl Marks {
     }
 
     fn append(&mut self, state: State) -> std::io::Result<()> {
-        let boot = process::boot_id().unwrap_or_default().to_owned();
+        let boot = process::boot_id()?.unwrap_or_default().to_owned();
         let mut line = serde_json::to_vec(&Line { state, boot, at: clock::now().0 })?;
         line.push(b'\n');
         // One write for the whole line: what follows it proves that it is complete.
@@ -98,6 +103,9 @@ impl Marks {
 
 /// How far the keeper of this attempt came.
 pub fn read_mark(folder: &Path) -> Result<Mark> {
+    if !dir::is_there(folder)? {
+        return Ok(Mark::Lost);
+    }
     let Some(text) = read(&folder.join("mark"))? else { return Ok(Mark::Missing) };
     let mut mark = Mark::Missing;
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
@@ -138,7 +146,7 @@ fn end_line(attempt: &str, boot: &str, seen: &Seen) -> Result<Vec<u8>> {
 
 /// Writes `exit`, which is there whole or not at all.
 pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()> {
-    let boot = process::boot_id().unwrap_or_default();
+    let boot = process::boot_id().or_code(Code::Internal, || NO_BOOT.to_owned())?.unwrap_or_default();
     let mut bytes = end_line(attempt, boot, seen)?;
     if bytes.len() as u64 > ROOM {
         // Numbers of processes are all that can be so many; some of them tell enough.
@@ -181,9 +189,14 @@ pub fn reserve_end(folder: &Path) -> Result<()> {
 /// What the keeper saw of the end of this attempt; `None` when it has not said so completely, or in an earlier boot,
 /// from which neither this file nor the output is sure to be complete.
 pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
+    if !dir::is_there(folder)? {
+        return Ok(None);
+    }
     let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
     let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
-    Ok((exit.boot == process::boot_id().unwrap_or_default()).then_some(exit.seen))
+    // That the boot cannot be told just now does not make the record one of an earlier boot.
+    let boot = process::boot_id().or_code(Code::Internal, || NO_BOOT.to_owned())?.unwrap_or_default();
+    Ok((exit.boot == boot).then_some(exit.seen))
 }
 
 /// The end of this attempt, also where the keeper did not come to write it down: a program that its mark says could not
@@ -196,7 +209,7 @@ pub fn read_end(folder: &Path) -> Result<Option<Seen>> {
         Mark::NotExecuted { errno } => {
             Some(Seen { cause: Cause::NotExecuted, exit: None, errno: Some(errno), ..Seen::exited(0) })
         }
-        Mark::Missing | Mark::AboutToStart | Mark::Started { .. } => None,
+        Mark::Missing | Mark::Lost | Mark::AboutToStart | Mark::Started { .. } => None,
     })
 }
 
@@ -251,7 +264,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.join("exit")).unwrap();
         std::fs::write(folder.join("exit"), &text[..text.len() / 2]).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
-        let other = text.replace(process::boot_id().unwrap(), "another");
+        let other = text.replace(process::boot_id().unwrap().unwrap(), "another");
         std::fs::write(folder.join("exit"), other).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
     }

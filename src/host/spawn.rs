@@ -215,7 +215,7 @@ pub fn sibling(args: &[OsString]) -> Result<Child> {
     // The words of the error may hold arguments; its number does not.
     Child::start(&expression).map_err(|error| {
         let reason = io::Error::from_raw_os_error(errno(&error));
-        Error::new(Code::StoreUnusable, format!("cannot start another process: {reason}"))
+        Error::new(Code::StoreUnusable.fitting(&reason), format!("cannot start another process: {reason}"))
     })
 }
 

@@ -116,7 +116,7 @@ impl Lines {
                 Err(Errno::INTR) => {}
                 Err(error) => {
                     self.closed = true;
-                    return Err(Error::new(Code::Internal, format!("owner and keeper: {error}")));
+                    return Err(error).or_code(Code::Internal, || "owner and keeper".to_owned());
                 }
             }
             if self.buffer.len() > LINE_MAX {

@@ -1,21 +1,13 @@
-//! What is asked for, from options or from a line of a batch, and how it is resolved against the configuration and this
-//! machine into what a job is frozen as.
+//! What is asked for, from options or from a line of a batch, and which words can be what.
 
 use super::{Caller, record};
 use crate::domain::digest::Digest;
-use crate::domain::id::JobId;
-use crate::domain::spec::{Dependency, IfUncertain, Limits, OUTPUT_MAX, PROMPT_MAX, Spec, Then, check_variable};
-use crate::domain::time::{Span, Time};
+use crate::domain::spec::{IfUncertain, Spec, Then, check_variable};
 use crate::error::{Code, Error, Result};
-use crate::host::config::{Config, WorkerEntry};
-use crate::host::{dir, program};
-use crate::store::{Object, Spool, Store};
+use crate::host::config::Config;
 use crate::worker::{self, Adapter};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
-
-/// The group of workers that share a credential directory begins with this.
-const HOME_GROUP: &str = "home:";
+use std::collections::BTreeMap;
 
 /// What to do when a job with the label has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,26 +119,6 @@ pub struct Ask {
     pub continues: Option<i64>,
 }
 
-/// A request that was resolved: ready to be committed.
-#[derive(Debug)]
-pub struct Resolved {
-    pub(super) spec: Spec,
-    pub(super) asked: Digest,
-    pub(super) prompt: Option<Object>,
-    pub(super) home: String,
-    pub(super) key: Option<String>,
-    pub(super) if_active: Option<(String, IfActive)>,
-}
-
-/// Resolves requests one after the other; programs that repeat are looked up once.
-#[derive(Debug)]
-pub struct Resolver<'a> {
-    caller: &'a Caller,
-    config: &'a Config,
-    now: Time,
-    programs: HashMap<(String, String), String>,
-}
-
 /// Whether this worker is given a command; all others are given a prompt.
 pub fn takes_command(config: &Config, worker: Option<&str>) -> bool {
     let name = worker.unwrap_or("command");
@@ -163,146 +135,7 @@ pub fn is_command(spec: &Spec) -> bool {
 /// it resolved to: the same line of a crontab is the same request after a change of the configuration.
 pub(super) fn request_digest(caller: &Caller, ask: &Ask) -> Digest {
     let text = serde_json::to_vec(ask).unwrap_or_default();
-    Digest::of(
-        "ares.submit.1",
-        &[caller.cwd.as_os_str().as_encoded_bytes(), &text, ask.input.as_deref().unwrap_or_default()],
-    )
-}
-
-impl<'a> Resolver<'a> {
-    /// A resolver for this caller.
-    pub fn new(caller: &'a Caller, config: &'a Config, now: Time) -> Self {
-        Self { caller, config, now, programs: HashMap::new() }
-    }
-
-    /// Resolves one request; nothing is committed.
-    pub fn resolve(&mut self, store: &Store, ask: Ask) -> Result<Resolved> {
-        self.resolve_with(&store.spool(), ask)
-    }
-
-    pub(super) fn resolve_with(&mut self, spool: &Spool, ask: Ask) -> Result<Resolved> {
-        let name = ask.worker.clone().unwrap_or_else(|| "command".to_owned());
-        check_words(&ask)?;
-        let asked = request_digest(self.caller, &ask);
-        let entry = self.config.worker.get(&name).cloned().unwrap_or_default();
-        let builtin = worker::builtin(&name);
-        if builtin.is_none() && !self.config.worker.contains_key(&name) {
-            return Err(Error::new(Code::UnknownWorker, format!("no worker '{name}'")));
-        }
-        let adapter = match (&entry.adapter, &builtin) {
-            (Some(named), _) => Adapter::parse(named).ok_or_else(|| {
-                Error::new(Code::BadConfig, format!("worker '{name}' has the unknown adapter '{named}'"))
-            })?,
-            (None, Some(builtin)) => builtin.adapter,
-            (None, None) => Adapter::parse(&name)
-                .ok_or_else(|| Error::new(Code::BadConfig, format!("worker '{name}' names no adapter")))?,
-        };
-        let input = prompt_of(&ask)?;
-        let dir = dir::named(&self.caller.cwd, ask.dir.as_deref())?;
-        let (program, argv) = self.program(adapter, &name, &entry, ask.argv.clone(), &dir)?;
-        let home = entry.home.clone().unwrap_or_default();
-        let prompt = input.as_deref().map(|bytes| spool.prepare(bytes)).transpose()?;
-        let mut options = entry.options.clone();
-        options.extend(ask.option.clone());
-        let mut env: Vec<String> = entry.env.iter().chain(&ask.env).cloned().collect();
-        env.sort();
-        env.dedup();
-        let mut labels = ask.label.clone();
-        labels.sort();
-        labels.dedup();
-        let group = ask.group.clone().or_else(|| entry.group.clone()).unwrap_or_else(|| {
-            // Two turns at once in one credential directory may log each other out. Without a directory of its own, a
-            // worker uses its program's.
-            let default = program.rsplit('/').next().unwrap_or_default();
-            let home = if home.is_empty() { default } else { &home };
-            if adapter.keeps_session() { format!("{HOME_GROUP}{home}") } else { String::new() }
-        });
-        let spec = Spec {
-            worker: name,
-            adapter: adapter.name().to_owned(),
-            model: ask.model.clone().or_else(|| entry.model.clone()),
-            program,
-            argv,
-            options,
-            prompt: prompt.as_ref().map(|object| object.digest),
-            dir,
-            env,
-            limits: limits(&ask, &entry, builtin.as_ref())?,
-            max_tries: positive("--max-tries", ask.max_tries.unwrap_or(1))?,
-            retry_delay: span(ask.retry_delay.as_deref())?.unwrap_or(Span(1000)),
-            if_uncertain: ask.if_uncertain.unwrap_or(IfUncertain::Hold),
-            group,
-            width: positive("--width", ask.width.unwrap_or(1))?,
-            priority: ask.priority,
-            not_before: match &ask.not_before {
-                Some(text) => crate::domain::time::moment(text, self.now)?,
-                None => Time(0),
-            },
-            labels,
-            after: dependencies(&ask),
-            continues: ask.continues.map(JobId),
-            config_digest: self.config.digest,
-        };
-        adapter.check(&spec, input.as_deref())?;
-        Ok(Resolved { spec, asked, prompt, home, key: ask.key, if_active: ask.if_active })
-    }
-
-    /// The absolute program and its arguments.
-    fn program(
-        &mut self,
-        adapter: Adapter,
-        name: &str,
-        entry: &WorkerEntry,
-        argv: Option<Vec<String>>,
-        dir: &str,
-    ) -> Result<(String, Vec<String>)> {
-        let mut argv = argv.unwrap_or_default();
-        let named = match adapter {
-            Adapter::Command if entry.program.is_none() => {
-                if argv.is_empty() {
-                    return Err(Error::new(Code::Usage, "no command")
-                        .hint("write it after --, as in: ares submit -- sort names.txt"));
-                }
-                argv.remove(0)
-            }
-            Adapter::Command | Adapter::Codex => match (&entry.program, worker::builtin(name)) {
-                (Some(program), _) => program.clone(),
-                (None, Some(builtin)) => builtin.program.to_owned(),
-                (None, None) => adapter.name().to_owned(),
-            },
-        };
-        if !matches!(adapter, Adapter::Command) && !argv.is_empty() {
-            return Err(Error::new(Code::Usage, format!("worker '{name}' takes a prompt, not a command")));
-        }
-        let key = (named, dir.to_owned());
-        if !self.programs.contains_key(&key) {
-            // Nothing has failed yet: a name that is no program's is a mistake of the caller.
-            let mistaken = |error: Error| match error.code {
-                Code::CannotExecute => Error::new(Code::UnknownProgram, error.message),
-                _ => error,
-            };
-            let path = self.caller.var("PATH").unwrap_or("/usr/bin:/bin");
-            let found = program::named(&key.0, dir, path).map_err(mistaken)?;
-            self.programs.insert(key.clone(), found);
-        }
-        let args = entry.args.iter().cloned().chain(argv).collect();
-        Ok((self.programs[&key].clone(), args))
-    }
-}
-
-fn prompt_of(ask: &Ask) -> Result<Option<Vec<u8>>> {
-    let bytes = match (&ask.prompt, &ask.input) {
-        (Some(_), Some(_)) => return Err(Error::new(Code::Usage, "a prompt is given twice")),
-        (Some(text), None) => Some(text.clone().into_bytes()),
-        (None, input) => input.clone(),
-    };
-    match &bytes {
-        Some(bytes) if bytes.len() > PROMPT_MAX => Err(Error::new(
-            Code::InputTooLarge,
-            format!("the prompt has {} bytes; at most {PROMPT_MAX} are handed over", bytes.len()),
-        )),
-        _ => Ok(bytes),
-    }
+    Digest::of("ares.submit.1", &[caller.cwd_bytes(), &text, ask.input.as_deref().unwrap_or_default()])
 }
 
 /// Whether this can be the name of a label, a group or a worker: one that any option, list and shell can carry.
@@ -340,7 +173,7 @@ fn not_a_name(name: &str, rule: &str) -> String {
 pub(super) const NUL: &str = "an argument contains a NUL byte";
 
 /// Refuses words that cannot be names or arguments. In a batch most are refused as they are read, with their column.
-fn check_words(ask: &Ask) -> Result<()> {
+pub(super) fn check_words(ask: &Ask) -> Result<()> {
     let bad = |why: String| Error::new(Code::BadInput, why);
     let active = ask.if_active.iter().map(|(label, _)| label);
     let mut names = ask.label.iter().chain(&ask.group).chain(&ask.worker).chain(active);
@@ -355,53 +188,6 @@ fn check_words(ask: &Ask) -> Result<()> {
 
 /// How many tries a job may have, and how wide a group may be.
 pub(super) const COUNT_MAX: i64 = 1_000_000;
-
-fn positive(what: &str, value: i64) -> Result<i64> {
-    if (1..=COUNT_MAX).contains(&value) {
-        Ok(value)
-    } else {
-        Err(Error::new(Code::Usage, format!("{what} must be 1 to {COUNT_MAX}")))
-    }
-}
-
-fn span(text: Option<&str>) -> Result<Option<Span>> {
-    text.map(str::parse).transpose()
-}
-
-fn limits(ask: &Ask, entry: &WorkerEntry, builtin: Option<&worker::Builtin>) -> Result<Limits> {
-    let pick = |asked: &Option<String>, configured: &Option<String>, default: Option<Span>| -> Result<Option<Span>> {
-        let text = asked.as_deref().or(configured.as_deref());
-        // Zero says: no time-out, whatever the worker's default is.
-        Ok(span(text)?.or(default).filter(|span| span.0 > 0))
-    };
-    let default = builtin.map(|builtin| builtin.limits);
-    let output_max = ask.output_max.unwrap_or(OUTPUT_MAX);
-    if output_max < 1 {
-        return Err(Error::new(Code::Usage, "--output-max must be at least 1"));
-    }
-    Ok(Limits {
-        timeout: pick(&ask.timeout, &entry.timeout, default.and_then(|l| l.timeout))?,
-        timeout_first: pick(&ask.timeout_first, &entry.timeout_first, default.and_then(|l| l.timeout_first))?,
-        timeout_idle: pick(&ask.timeout_idle, &entry.timeout_idle, default.and_then(|l| l.timeout_idle))?,
-        grace: span(ask.grace.as_deref())?.or(default.map(|l| l.grace)).unwrap_or(Span(10_000)),
-        output_max,
-        capture: !ask.no_capture.unwrap_or(false),
-    })
-}
-
-/// What failed or was cancelled cancels those after it, as in a shell's `&&`; what is uncertain holds them.
-fn dependencies(ask: &Ask) -> Vec<Dependency> {
-    let mut after: Vec<i64> = ask.after.clone();
-    after.sort_unstable();
-    after.dedup();
-    let dependency = |on| Dependency {
-        on: JobId(on),
-        on_failed: ask.after_failed.unwrap_or(Then::Cancel),
-        on_cancelled: ask.after_cancelled.unwrap_or(Then::Cancel),
-        on_uncertain: ask.after_uncertain.unwrap_or(Then::Hold),
-    };
-    after.into_iter().map(dependency).collect()
-}
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::host::config::Config;
 use crate::host::process::Identity;
-use crate::host::{clock, dir, lock, random};
+use crate::host::{clock, lock, random};
 use crate::store::{Claim, Done, JobRow, Ledger, Request, Store, Wanted};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn name_of(path: &Path) -> String {
 pub fn fresh_file(store: &Store) -> Result<PathBuf> {
     let random: String = random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = store.locks().join(format!("owner-{}-{random}", std::process::id()));
-    dir::write_private(&path, b"")?;
+    lock::make(&path)?;
     Ok(path)
 }
 
@@ -139,13 +139,18 @@ fn nothing(kept_back: bool) -> Error {
     Error::new(Code::NothingToClaim, why)
 }
 
-/// Why nothing was claimed. A job that was named and is uncertain is a failure, which only a decision ends; all else is a
-/// plain no.
+/// Why nothing was claimed. A job that was named and is uncertain or held is a failure, which only a decision ends; all
+/// else is a plain no.
 pub fn why_not(store: &Store, named: Option<JobId>) -> Result<Error> {
     let Some(id) = named else { return Ok(nothing(false)) };
     let job = store.read(|view| view.job(id))?;
     if job.state == State::Uncertain {
         return Err(Error::new(Code::Uncertain, format!("job {id} waits for a decision")));
+    }
+    if job.is_held() {
+        let said = format!("job {id} is held after five releases in a row");
+        return Err(Error::new(Code::Held, said)
+            .hint(format!("see ares show {id} for why it did not start, then ares reconcile {id} --decide retry")));
     }
     let why = match (job.state, job.hold.word()) {
         (State::Queued, "") => format!("job {id} waits for its moment, its group or its session"),

@@ -83,10 +83,11 @@ impl Evidence {
         Ok(Self { report, seen, result, stdout, stderr })
     }
 
-    /// The same where a program that cannot be executed is not the job's own: it may be offered again.
+    /// The same where a program that cannot be executed is not the job's own: the job is offered again, and nothing is
+    /// counted against it.
     #[must_use]
     pub fn blameless(mut self) -> Self {
-        self.report.lasting = false;
+        self.report.blameless = true;
         self
     }
 

@@ -63,7 +63,7 @@ fn in_dir(place: &Path, env: &BTreeMap<String, String>) -> Result<Demo> {
     // The synthetic worker keeps its conversations beside the store, not in anyone's home.
     let home = place.join("synthetic").to_string_lossy().into_owned();
     env.insert("ARES_SYNTHETIC_HOME".to_owned(), home);
-    let caller = Caller { env, cwd: place.to_owned(), attempt: None };
+    let caller = Caller { env, cwd: Some(place.to_owned()), attempt: None };
     let config = Config::default();
     let mut asked = Vec::new();
     for (line, ask) in asks() {

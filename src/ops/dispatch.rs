@@ -18,6 +18,7 @@ use crate::host::signals::Signals;
 use crate::host::{dir, process};
 use crate::store::{Attempt, JobRow, Store};
 use crate::worker::{self, Adapter, Plan, Said};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often the output of a worker that keeps a session is looked at: often until its session is known, so that a
@@ -75,8 +76,7 @@ pub fn prepare(
         Ok(plan) => plan,
         Err(error) => return Ok(Prepared::Refused(error)),
     };
-    let folder = store.attempt_dir(attempt);
-    dir::private_dir(&folder)?;
+    let folder = folder_of(store, attempt)?;
     let stdin = match &job.spec.prompt {
         None => None,
         Some(prompt) => {
@@ -115,6 +115,14 @@ pub fn prepare(
     }
     keeper::reserve_end(&start.dir)?;
     Ok(Prepared::Ready(Box::new(start)))
+}
+
+/// Makes the directory of an attempt's files, in the store itself.
+pub(super) fn folder_of(store: &Store, attempt: AttemptId) -> Result<PathBuf> {
+    dir::expect(&store.root().join("attempts"))?;
+    let folder = store.attempt_dir(attempt);
+    dir::private_dir(&folder)?;
+    Ok(folder)
 }
 
 /// The adapter that a job was frozen with.
@@ -286,7 +294,7 @@ fn finish(store: &Store, follower: Follower, job: &JobRow, attempt: &Attempt, se
         Some(seen) => Some(seen),
         None => {
             // The worker dies with its keeper; what it left would else go on with nobody to end it.
-            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
+            process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy())?;
             keeper::read_end(&folder)?
         }
     };

@@ -43,6 +43,8 @@ pub struct Packet {
     pub attempt: AttemptId,
     /// The job's state.
     pub state: State,
+    /// Whether it is held after its releases.
+    pub held: bool,
     /// The evidence.
     pub evidence: Value,
     /// What it speaks for, if it speaks for anything.
@@ -93,7 +95,7 @@ pub fn gather(store: &Store, caller: &Caller, job: JobId) -> Result<Packet> {
     });
     let proposal = propose(&attempt, ours.as_ref(), &survivors);
     let digest = Digest::of_content(evidence.to_string().as_bytes());
-    Ok(Packet { attempt: attempt.id, state: row.state, evidence, proposal, digest, survivors })
+    Ok(Packet { attempt: attempt.id, state: row.state, held: row.is_held(), evidence, proposal, digest, survivors })
 }
 
 /// What the worker's own store holds. The worker may have written there what is replaced in its output; the values are
@@ -141,7 +143,7 @@ fn told(kept: &Kept) -> Value {
 /// How far the keeper came.
 fn mark(mark: &keeper::Mark) -> Value {
     match mark {
-        keeper::Mark::Missing => json!({ "state": "missing" }),
+        keeper::Mark::Missing | keeper::Mark::Lost => json!({ "state": "missing" }),
         keeper::Mark::AboutToStart => json!({ "state": "about-to-start" }),
         keeper::Mark::Started { pid } => json!({ "state": "started", "pid": pid }),
         keeper::Mark::NotExecuted { errno } => json!({ "state": "not-executed", "errno": errno }),

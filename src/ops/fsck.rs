@@ -18,9 +18,15 @@ pub fn fsck(store: &mut Store, full: bool, repair: bool) -> Result<Vec<Fault>> {
         }
     }
     // A file that is removed while we look, with the row that named it, would be told as lost.
-    let kept = store.hold_objects()?;
+    let folders = folders(store.root());
+    let kept = match store.hold_objects() {
+        // Without its own locks nothing else in it can be trusted.
+        Err(_) if !folders.is_empty() => return Ok(folders),
+        other => other?,
+    };
     let mut faults = store.check(full)?;
     drop(kept);
+    faults.extend(folders);
     faults.extend(modes(store.root())?);
     faults.extend(leftovers(store)?);
     Ok(faults)
@@ -39,6 +45,15 @@ fn ours(root: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// A folder of the store that is gone, or that something else stands for.
+fn folders(root: &Path) -> Vec<Fault> {
+    let fault = |name: &&str| {
+        let error = dir::expect(&root.join(name)).err()?;
+        Some(Fault::broken("folder", (*name).to_owned(), error.message))
+    };
+    ["locks", "attempts", "objects", "tmp"].iter().filter_map(fault).collect()
 }
 
 fn modes(root: &Path) -> Result<Vec<Fault>> {

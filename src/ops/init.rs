@@ -49,7 +49,7 @@ fn leave_to_the_original(ledger: &mut Ledger<'_>) -> Result<()> {
     for attempt in ledger.open_attempts()? {
         match attempt.state {
             AttemptState::Running => ledger.settle(&attempt, &end).map(drop)?,
-            AttemptState::Claimed => ledger.release(attempt.id, Code::NeverStarted, detail).map(drop)?,
+            AttemptState::Claimed => ledger.give_back(attempt.id, Code::NeverStarted, detail).map(drop)?,
             AttemptState::Uncertain | AttemptState::Ended => {}
         }
     }

@@ -1,26 +1,18 @@
 //! Finding what crashes left: each attempt that is not at rest is proved alive, released because it provably never
-//! acted, settled because its keeper saw its end, or marked uncertain. No timer decides anything. And decisions about
-//! what is uncertain.
+//! acted, settled because its keeper saw its end, or marked uncertain. No timer decides anything.
 
-use super::Caller;
 use super::collect::{self, Evidence, Follower};
 use super::dispatch::adapter_of;
-use super::evidence;
 use crate::domain::attempt::State as AttemptState;
-use crate::domain::digest::Digest;
-use crate::domain::id::{AttemptId, JobId};
-use crate::domain::job::{Decision, State};
-use crate::domain::moves::Word as _;
+use crate::domain::id::AttemptId;
+use crate::domain::job::{Hold, Move, Now, State};
 use crate::domain::outcome::{Report, Seen};
 use crate::error::{Code, Error, Result};
 use crate::host::keeper::{self, Mark};
 use crate::host::process::{self, Identity, Life};
-use crate::host::signals::Signals;
 use crate::host::{clock, dir, lock};
-use crate::store::{Attempt, Done, Ledger, Request, Store};
-use serde::{Deserialize, Serialize};
+use crate::store::{Attempt, Done, Store};
 use std::path::Path;
-use std::time::Duration;
 
 /// What a pass found of one attempt.
 #[derive(Clone, Debug)]
@@ -31,6 +23,8 @@ pub struct Found {
     pub was: AttemptState,
     /// What became of it.
     pub became: Became,
+    /// Whether its job is held now, after its releases.
+    pub held: bool,
     /// The code of its end, where it has one.
     pub code: Option<Code>,
     /// Why.
@@ -92,6 +86,7 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
         attempt: attempt.id,
         was: attempt.state,
         became,
+        held: false,
         code,
         detail: detail.to_owned(),
     };
@@ -100,29 +95,35 @@ fn look(store: &mut Store, attempt: &Attempt, dry_run: bool) -> Result<Found> {
     }
     if attempt.state == AttemptState::Claimed {
         let detail = "its owner is gone and nothing had been dispatched";
-        let state = if dry_run {
-            State::Queued
+        let (state, held) = if dry_run {
+            would_be(store, attempt.id, |now| if let Now::Claimed(job) = now { Some(job.release()) } else { None })?
         } else {
-            store.write(clock::now(), |ledger| {
+            let released = store.write(clock::now(), |ledger| {
                 let state = ledger.release(attempt.id, Code::NeverStarted, detail)?;
                 ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
-                Ok(state)
-            })?
-        };
-        if !dry_run {
+                Ok((state, ledger.job(attempt.id.job)?.is_held()))
+            })?;
             dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
-        }
-        return Ok(found(Became::Released(state), Some(Code::NeverStarted), detail));
+            released
+        };
+        return Ok(Found { held, ..found(Became::Released(state), Some(Code::NeverStarted), detail) });
     }
     let folder = store.attempt_dir(attempt.id);
     match ending(store, attempt, &folder)? {
         Ending::Alive(detail) => Ok(found(Became::Orphaned, None, detail)),
         Ending::Known(report, seen) => {
             let (code, detail) = (report.code, report.detail.clone());
-            let state = settle(store, attempt, &folder, *report, seen, dry_run)?;
-            Ok(found(Became::Settled(state), code, &detail))
+            let (state, held) = settle(store, attempt, &folder, *report, seen, dry_run)?;
+            Ok(Found { held, ..found(Became::Settled(state), code, &detail) })
         }
     }
+}
+
+/// What a move would make of the job, and whether it would be held then; nothing is written.
+fn would_be(store: &Store, id: AttemptId, step: impl FnOnce(Now) -> Option<Move>) -> Result<(State, bool)> {
+    let moved = || Error::new(Code::Fenced, format!("attempt {id} is over or was given away"));
+    let step = step(store.read(|view| view.job_now(id.job))?).ok_or_else(moved)?;
+    Ok((step.to(), step.hold() == Hold::Releases))
 }
 
 /// A held lock proves life. A free one, of an owner that holds one, proves that no process of the owner's is left.
@@ -130,7 +131,7 @@ fn owner_lives(store: &Store, attempt: &Attempt) -> Result<bool> {
     if !attempt.owner_lock.is_empty() {
         return lock::is_held(&store.locks().join(&attempt.owner_lock));
     }
-    Ok(identity(&attempt.owner).is_some_and(|owner| process::life(&owner) == Life::Alive))
+    identity(&attempt.owner).map_or(Ok(false), |owner| Ok(process::life(&owner)? == Life::Alive))
 }
 
 fn identity(text: &str) -> Option<Identity> {
@@ -147,7 +148,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     let ambiguous = |detail: &str| Ok(Ending::Known(Box::new(Report::ambiguous(Code::OwnerLost, detail)), None));
     let marked = || process::marked(&attempt.id.to_string(), &store.root().to_string_lossy());
     let Some(keeper) = attempt.keeper.as_deref() else {
-        return if marked().is_empty() {
+        return if marked()?.is_empty() {
             ambiguous("the script that owned it is gone and did not settle it")
         } else {
             Ok(Ending::Alive("its script is gone, processes of it are alive"))
@@ -158,7 +159,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
     if let Some(seen) = keeper::read_exit(folder)? {
         return recorded(store, attempt, folder, seen);
     }
-    match process::life(&keeper) {
+    match process::life(&keeper)? {
         Life::Alive => return Ok(Ending::Alive("its owner is gone, its keeper goes on")),
         Life::Unknown => return ambiguous("whether its keeper is alive cannot be told from here"),
         Life::Dead => {}
@@ -174,9 +175,12 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             let report = Report::void(Code::NeverStarted, "its keeper ended before it started the worker", false);
             Ok(Ending::Known(Box::new(report), None))
         }
-        Mark::AboutToStart | Mark::Started { .. } if keeper::worker_lock_held(folder)? || !marked().is_empty() => {
+        Mark::Lost | Mark::AboutToStart | Mark::Started { .. }
+            if keeper::worker_lock_held(folder)? || !marked()?.is_empty() =>
+        {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
+        Mark::Lost => ambiguous("its directory is gone, and with it what its keeper wrote"),
         Mark::AboutToStart | Mark::Started { .. } | Mark::NotExecuted { .. } => {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
@@ -200,29 +204,25 @@ fn settle(
     report: Report,
     seen: Option<Seen>,
     dry_run: bool,
-) -> Result<State> {
+) -> Result<(State, bool)> {
     if dry_run {
-        use crate::domain::outcome::Fact;
-        return Ok(match report.fact() {
-            Fact::Ok => State::Succeeded,
-            Fact::Error { .. } => State::Failed,
-            Fact::Void { .. } | Fact::Short => State::Queued,
-            Fact::Ambiguous => State::Uncertain,
-        });
+        let settle =
+            |now| if let Now::Running(job) = now { Some(job.settle(report.fact(), clock::now())) } else { None };
+        return would_be(store, attempt.id, settle);
     }
     let capture = store.read(|view| view.job(attempt.id.job))?.spec.limits.capture;
     let evidence = Evidence::gather(&store.spool(), folder, seen, report, capture)?;
-    let state = store.write(clock::now(), |ledger| {
+    let (state, held) = store.write(clock::now(), |ledger| {
         let state = ledger.settle(attempt, &evidence.settlement())?;
         ledger.record("reconcile", None, &Done::new(attempt.id.to_string(), ()))?;
-        Ok(state)
+        Ok((state, ledger.job(attempt.id.job)?.is_held()))
     })?;
     if state != State::Uncertain {
         dir::clear_attempt_dir(folder);
     } else if !capture {
         collect::forget(folder);
     }
-    Ok(state)
+    Ok((state, held))
 }
 
 /// Every attempt that waits for a decision.
@@ -230,128 +230,14 @@ pub fn uncertain(store: &Store) -> Result<Vec<Attempt>> {
     store.read(|view| view.uncertain_attempts())
 }
 
-/// What a decision answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decided {
-    /// The attempt that was decided.
-    pub attempt: String,
-    /// The job's state, as a word.
-    pub state: String,
-}
-
-/// A decision about an uncertain job.
-#[derive(Clone, Debug)]
-pub struct Order {
-    /// The job.
-    pub job: JobId,
-    /// What is decided.
-    pub decision: Decision,
-    /// Why.
-    pub because: String,
-    /// The digest of the evidence that it is made on; it is refused when there is other evidence by now.
-    pub seen: Option<Digest>,
-}
-
-/// Decides an uncertain job, by a resolution that is added with its evidence. Running it again is refused while
-/// anything of the old attempt lives. A job that is held after five releases is offered again by `retry`.
-pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: &Order) -> Result<Decided> {
-    let Order { job, decision, because, seen } = order;
-    let text = seen.map_or_else(String::new, |digest| digest.to_string());
-    let fields: [&[u8]; 4] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes(), text.as_bytes()];
-    let request = Request { op_id, digest: Digest::of("ares.decide.1", &fields) };
-    if because.trim().is_empty() {
-        return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
-    }
-    if let Some(first) = store.repeated("decide", &request)? {
-        return clear(store, first);
-    }
-    let found = store.read(|view| view.job(*job))?;
-    let latest = AttemptId { job: *job, n: found.facts.attempt };
-    if found.state != State::Uncertain {
-        return store.operate(clock::now(), "decide", &request, |ledger| decide_at_rest(ledger, latest, *decision));
-    }
-    if matches!(decision, Decision::Retry | Decision::NoEffect) {
-        refuse_survivors(store, latest)?;
-    }
-    let packet = evidence::gather(store, caller, *job)?;
-    if seen.is_some_and(|seen| seen != packet.digest) {
-        let said = format!("the evidence of {latest} is {} by now", packet.digest);
-        return Err(Error::new(Code::Conflict, said).hint("look at it again with ares-reconcile JOB"));
-    }
-    let kept = store.spool().prepare(packet.text().as_bytes())?;
-    let answer = if *decision == Decision::Ok { evidence::answer(store, caller, latest)? } else { None };
-    let answer = answer.map(|answer| store.spool().prepare(answer.as_bytes())).transpose()?;
-    let decided = store.operate(clock::now(), "decide", &request, |ledger| {
-        let evidence = ledger.put(&kept)?;
-        if let Some(answer) = &answer {
-            let digest = ledger.put(answer)?;
-            ledger.finding("adopted-answer", &latest.to_string(), "{}", Some(&digest))?;
-        }
-        let state = ledger.resolve(latest, *decision, "operator", because, Some(&evidence))?;
-        Ok(Done::new(latest.to_string(), Decided { attempt: latest.to_string(), state: state.word().to_owned() }))
-    })?;
-    clear(store, decided)
-}
-
-/// Removes what the decided attempt left. It is done again when a decision is repeated: the first time may have ended
-/// between its commit and this. The attempt is named by the answer, as the job may have another one by now.
-fn clear(store: &Store, decided: Decided) -> Result<Decided> {
-    dir::clear_attempt_dir(&store.attempt_dir(decided.attempt.parse()?));
-    Ok(decided)
-}
-
-/// What can be decided of a job that is not uncertain: one that is held after its releases is offered again.
-fn decide_at_rest(ledger: &mut Ledger<'_>, latest: AttemptId, decision: Decision) -> Result<Done<Decided>> {
-    if matches!(decision, Decision::Retry | Decision::NoEffect) && ledger.unhold(latest.job)? {
-        let decided = Decided { attempt: latest.to_string(), state: State::Queued.word().to_owned() };
-        return Ok(Done::new(latest.to_string(), decided));
-    }
-    if let Some(first) = ledger.resolution(latest)? {
-        let said = format!("{latest} was decided '{}' because: {}", first.decision, first.because);
-        return Err(Error::new(Code::AlreadyDecided, said));
-    }
-    Err(Error::new(Code::IllegalMove, format!("job {} is not uncertain", latest.job)))
-}
-
-/// Waits for what is left of an attempt to end, then decides as the evidence proposes.
-pub fn adopt(
-    store: &mut Store,
-    caller: &Caller,
-    op_id: Option<String>,
-    job: JobId,
-    signals: &mut Signals,
-) -> Result<Decided> {
-    let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
-    while !survivors(store, latest)?.is_empty() {
-        if signals.count() > 0 {
-            return Err(Error::new(Code::Timeout, "the wait was interrupted; nothing was decided"));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let packet = evidence::gather(store, caller, job)?;
-    let none = || {
-        Error::new(Code::Uncertain, format!("the evidence of {latest} speaks for nothing"))
-            .hint("look at it with ares-reconcile JOB, then --decide")
-    };
-    let proposal = packet.proposal.ok_or_else(none)?;
-    let because = format!("adopted: {}", proposal.reason);
-    decide(store, caller, op_id, &Order { job, decision: proposal.decision, because, seen: Some(packet.digest) })
-}
-
-/// Processes of an attempt that are still alive stand in the way of running it again.
-fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
-    let alive = survivors(store, attempt)?;
-    let held = keeper::worker_lock_held(&store.attempt_dir(attempt))?;
-    if alive.is_empty() && !held {
-        return Ok(());
-    }
-    let pids: Vec<String> = alive.iter().map(ToString::to_string).collect();
-    Err(Error::new(Code::Survivors, format!("processes of attempt {attempt} are alive: {}", pids.join(" "))))
+/// The latest attempt of every job that is held after its releases, and waits for a decision, too.
+pub fn held(store: &Store) -> Result<Vec<Attempt>> {
+    store.read(|view| view.held_attempts())
 }
 
 /// Processes that carry the attempt's mark in their environment.
 pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
-    let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy());
+    let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy())?;
     pids.sort_unstable();
     Ok(pids)
 }

@@ -1,21 +1,23 @@
 //! Carrying out jobs: claim, dispatch, follow, settle, one attempt at a time; the settlement and the next claim are one
 //! commit, so a job costs two.
 
+mod attempt;
+
+pub(super) use attempt::settle_one;
+
 use super::Caller;
 use super::claim::{self, Owner};
-use super::collect::{self, Evidence};
-use super::dispatch::{self, Prepared, Watch};
+use super::dispatch::Watch;
 use super::reconcile::{self, Became, Found};
 use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::job::State;
 use crate::domain::outcome::Outcome;
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
-use crate::fault;
 use crate::host::config::Config;
-use crate::host::keeper::{Keeper, Start};
+use crate::host::keeper::Keeper;
 use crate::host::{clock, dir, random};
-use crate::store::{Attempt, Done, JobRow, Ledger, Store, Wanted};
+use crate::store::{Done, JobRow, Store, Wanted};
 use std::time::Duration;
 
 /// The longest pause between two looks at an empty queue.
@@ -42,6 +44,8 @@ pub struct Ended {
     pub attempt: AttemptId,
     /// What its job came to.
     pub state: State,
+    /// Whether its job is held now, after its releases.
+    pub held: bool,
     /// What happened.
     pub outcome: Outcome,
     /// Why.
@@ -61,6 +65,8 @@ pub struct Tally {
     pub failed: u64,
     /// Attempts after which the job is queued again.
     pub again: u64,
+    /// The jobs that are held after their attempt, those that crashes left and this runner found included.
+    pub held: Vec<JobId>,
     /// The jobs whose attempt is uncertain, those that crashes left and this runner found included.
     pub uncertain: Vec<JobId>,
 }
@@ -137,9 +143,11 @@ impl Runner<'_> {
     fn look(&mut self, told: &mut Told<'_>) -> Result<bool> {
         let pass = reconcile::pass(self.store, false)?;
         for found in &pass.found {
-            let Became::Settled(state) = found.became else { continue };
-            if state == State::Uncertain {
-                self.tally.uncertain.push(found.attempt.job);
+            match found.became {
+                Became::Settled(State::Uncertain) => self.tally.uncertain.push(found.attempt.job),
+                Became::Settled(_) | Became::Released(_) if found.held => self.tally.held.push(found.attempt.job),
+                Became::Settled(_) => {}
+                Became::Released(_) | Became::Alive | Became::Orphaned => continue,
             }
             told(&News::Found(found))?;
         }
@@ -174,107 +182,21 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One attempt from claim to settlement, with the claim of the one after it.
-    fn carry_out(&mut self, next: Next, until: Until, watch: &mut Watch<'_>) -> Result<(Option<Ended>, Option<Next>)> {
-        let Next { job, handle } = next;
-        let id = handle.attempt;
-        fault::point("run.claimed");
-        let resume = match self.session_to_resume(&job) {
-            Ok(resume) => resume,
-            Err(refusal) => return self.refuse(id, refusal),
-        };
-        let start = match dispatch::prepare(self.store, self.caller, &job, id, resume.as_deref()) {
-            Ok(Prepared::Ready(start)) => start,
-            Ok(Prepared::Refused(refusal)) => return self.refuse(id, refusal),
-            Err(error) => {
-                self.give_back(id)?;
-                return Err(error);
-            }
-        };
-        fault::point("run.prepared");
-        match self.go(&job, &handle, &start) {
-            Ok(()) => {}
-            Err(error) if error.code == Code::Stopped => {
-                self.give_back(id)?;
-                return Ok((None, None));
-            }
-            Err(error) => return Err(error),
-        }
-        self.clear_settled();
-        let attempt = self.store.read(|view| view.attempt(id))?;
-        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
-        let unrecorded = |error| dispatch::unrecorded(id, error);
-        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch);
-        let evidence = evidence.map_err(unrecorded)?;
-        fault::point("run.ended");
-        self.stuck = stuck(id, &evidence);
-        let claim_too = until != Until::One && !watch.over() && self.stuck.is_none();
-        let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
-        fault::point("run.settled");
-        self.settled = Some(id).filter(|_| state != State::Uncertain);
-        if state == State::Uncertain && !job.spec.limits.capture {
-            collect::forget(&self.store.attempt_dir(id));
-        }
-        Ok((Some(self.ended(&attempt, &evidence, state)), following))
-    }
-
-    /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
-    fn go(&mut self, job: &JobRow, handle: &Handle, start: &Start) -> Result<()> {
-        if self.keeper.as_mut().is_none_or(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(Some(_)) | Err(_))) {
-            self.keeper = Some(Keeper::start()?);
-        }
-        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
-        dispatch::commit(self.store, job, handle, keeper)?;
-        fault::point("run.dispatched");
-        if let Err(error) = keeper.go(start) {
-            // It did not hear of the attempt; that it is gone is found when it is waited for.
-            tracing::debug!(%error, "the keeper did not take the attempt");
-        }
-        fault::point("run.gone");
+    fn give_back(&mut self, id: AttemptId) -> Result<()> {
+        self.store.write(clock::now(), |ledger| {
+            ledger.give_back(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
+        })?;
+        self.clear(id);
         Ok(())
     }
 
-    /// The worker's session that the job continues; `None` for a first turn.
-    fn session_to_resume(&self, job: &JobRow) -> Result<Option<String>> {
-        let session = self.store.read(|view| view.session(job.session))?;
-        let session = session
-            .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {} has lost its session", job.facts.id)))?;
-        if session.broken {
-            return Err(Error::new(
-                Code::SessionBroken,
-                format!("session {} is broken: {}", session.name, session.reason),
-            ));
+    /// Gives back what could not be made ready. That the machine had no room for it is not counted; anything else may be
+    /// the job's own, and would end every runner without end.
+    fn put_back(&mut self, id: AttemptId, error: &Error) -> Result<()> {
+        if matches!(error.code, Code::StoreFull | Code::StoreReadOnly | Code::SystemLimit) {
+            return self.give_back(id);
         }
-        match (job.spec.continues, session.worker_session) {
-            (Some(_), Some(id)) => Ok(Some(id)),
-            (Some(before), None) => Err(Error::new(
-                Code::SessionUnknown,
-                format!("the worker never reported an id for the session of job {before}"),
-            )),
-            // A second try of a first turn begins anew: the failed turn's message is already in the old conversation.
-            (None, _) => Ok(None),
-        }
-    }
-
-    fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<(Option<Ended>, Option<Next>)> {
-        let state = self.store.write(clock::now(), |ledger| ledger.refuse(id, refusal.code, &refusal.message))?;
-        self.clear(id);
-        self.tally.failed += 1;
-        let ended = Ended {
-            attempt: id,
-            state,
-            outcome: Outcome::Void,
-            code: Some(refusal.code),
-            detail: refusal.message,
-            took: Span(0),
-        };
-        Ok((Some(ended), None))
-    }
-
-    fn give_back(&mut self, id: AttemptId) -> Result<()> {
-        self.store.write(clock::now(), |ledger| {
-            ledger.release(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
-        })?;
+        self.store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message).map(drop))?;
         self.clear(id);
         Ok(())
     }
@@ -287,59 +209,6 @@ impl Runner<'_> {
 
     fn clear(&self, id: AttemptId) {
         dir::clear_attempt_dir(&self.store.attempt_dir(id));
-    }
-
-    /// Settles, and claims the next in the same commit. An unknown commit is read back once and settled alone.
-    fn settle(&mut self, attempt: &Attempt, evidence: &Evidence, claim_too: bool) -> Result<(State, Option<Next>)> {
-        let random = random::bytes()?;
-        let Self { store, config, wanted, owner, .. } = self;
-        let both = store.write(clock::now(), |ledger| {
-            let state = settle_one(ledger, attempt, evidence)?;
-            let next = if claim_too {
-                ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))?
-            } else {
-                None
-            };
-            let next = next.and_then(|(next, _)| next);
-            if let Some((_, handle)) = &next {
-                ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
-            }
-            Ok((state, next.map(|(job, handle)| Next { job, handle })))
-        });
-        match both {
-            Err(error) if error.code == Code::CommitUnknown => {
-                self.settle_again(attempt, evidence).map(|state| (state, None))
-            }
-            other => other,
-        }
-    }
-
-    /// After an unknown commit: the record says what was applied; if nothing was, it is applied now, alone.
-    fn settle_again(&mut self, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
-        let job = self.store.read(|view| Ok((view.attempt(attempt.id)?, view.job(attempt.id.job)?.state)))?;
-        if job.0.ended_at.is_some() {
-            return Ok(job.1);
-        }
-        self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence))
-    }
-
-    fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Ended {
-        let report = evidence.report();
-        match state {
-            State::Succeeded => self.tally.ok += 1,
-            State::Failed | State::Cancelled => self.tally.failed += 1,
-            State::Queued | State::Claimed | State::Running => self.tally.again += 1,
-            State::Uncertain => self.tally.uncertain.push(attempt.id.job),
-        }
-        let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
-        Ended {
-            attempt: attempt.id,
-            state,
-            outcome: report.outcome,
-            code: report.code,
-            detail: report.detail.clone(),
-            took: Span((clock::now().0 - since.0).max(0)),
-        }
     }
 
     /// The next job; where there is none, what `until` says: end, or wait for one.
@@ -391,27 +260,6 @@ impl Runner<'_> {
     }
 }
 
-pub(super) fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
-    let state = ledger.settle(attempt, &evidence.settlement())?;
-    ledger.record("settle", None, &Done::new(attempt.id.to_string(), ()))?;
-    Ok(state)
-}
-
 fn due_in(due: Option<Time>) -> Duration {
     due.map_or(IDLE, |due| Span((due.0 - clock::now().0).max(1)).duration())
-}
-
-/// What the machine lacked for this attempt, whose job is queued again: the next one would find no more of it.
-fn stuck(id: AttemptId, evidence: &Evidence) -> Option<Error> {
-    let seen = evidence.seen()?;
-    let why = format!("attempt {id} was not started, and is queued again: {}", evidence.report().detail);
-    if seen.no_room() {
-        return Some(Error::new(Code::StoreFull, why));
-    }
-    let hint = "look at ulimit -u, ulimit -n and the memory, then repeat";
-    seen.short().then(|| Error::new(Code::NeverStarted, why).hint(hint))
-}
-
-fn no_keeper() -> Error {
-    Error::new(Code::Internal, "the keeper is missing")
 }

@@ -33,6 +33,8 @@ pub struct Say {
     pub usage: Option<Usage>,
     /// Whether a void attempt would end the same way again.
     pub lasting: bool,
+    /// Whether that it is void says nothing of the job.
+    pub blameless: bool,
     /// Whether an error is worth another try, as long as tries are left.
     pub retry: bool,
 }
@@ -44,6 +46,9 @@ pub struct Settled {
     pub attempt: String,
     /// The job's state, as a word.
     pub state: String,
+    /// Whether the job is held, after its releases.
+    #[serde(default)]
+    pub held: bool,
 }
 
 /// Settles an attempt, or says that it was settled in the same way before.
@@ -61,7 +66,7 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
         if let Some(settled) = same_before(&attempt, &report, result.as_ref().map(|object| object.digest)) {
             let job = ledger.job(attempt.id.job)?;
             return if settled {
-                Ok(Done { changed: false, ..done(&attempt, job.state) })
+                Ok(Done { changed: false, ..done(&attempt, job.state, job.is_held()) })
             } else {
                 Err(fenced(&attempt))
             };
@@ -81,7 +86,9 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
                 ledger.settle(&attempt, &end)?
             }
         };
-        Ok(done(&attempt, state))
+        // Only what is queued again may be held.
+        let held = state == State::Queued && ledger.job(attempt.id.job)?.is_held();
+        Ok(done(&attempt, state, held))
     });
     match answer {
         Err(error) if error.code == Code::Fenced => keep_late(store, say, &report, error),
@@ -89,9 +96,9 @@ pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Set
     }
 }
 
-fn done(attempt: &Attempt, state: State) -> Done<Settled> {
+fn done(attempt: &Attempt, state: State, held: bool) -> Done<Settled> {
     let attempt = attempt.id.to_string();
-    Done::new(attempt.clone(), Settled { attempt, state: state.word().to_owned() })
+    Done::new(attempt.clone(), Settled { attempt, state: state.word().to_owned(), held })
 }
 
 fn report(say: &Say) -> Report {
@@ -104,6 +111,7 @@ fn report(say: &Say) -> Report {
     if say.outcome == Outcome::Ok {
         report.detail = crate::domain::outcome::clean(&say.because);
     }
+    report.blameless = say.blameless;
     report.retry = say.retry.then_some(None);
     report.usage.clone_from(&say.usage);
     report

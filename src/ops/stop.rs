@@ -71,9 +71,13 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
 /// Tells a running attempt to end: through its keeper, or where that is gone by ending what is left of it.
 fn tell(store: &Store, attempt: &Attempt, hard: bool) {
     let keeper = attempt.keeper.as_deref().and_then(|text| serde_json::from_str::<Identity>(text).ok());
-    if keeper.is_some_and(|keeper| process::life(&keeper) == Life::Dead) {
-        process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy());
-    } else if let Err(error) = keeper::ask_stop(&store.attempt_dir(attempt.id), hard) {
+    let dead = keeper.is_some_and(|keeper| matches!(process::life(&keeper), Ok(Life::Dead)));
+    let told = if dead {
+        process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy())
+    } else {
+        keeper::ask_stop(&store.attempt_dir(attempt.id), hard)
+    };
+    if let Err(error) = told {
         // The attempt has ended in between, or a script owns it.
         tracing::debug!(%error, "the worker was not told");
     }

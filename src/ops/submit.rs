@@ -1,7 +1,8 @@
 //! Queueing jobs: what was asked for is resolved, frozen, and committed. One job or a whole batch is one transaction.
 
 use super::Caller;
-use super::ask::{Ask, IfActive, Resolved, Resolver, is_command, request_digest};
+use super::ask::{Ask, IfActive, is_command, request_digest};
+use super::resolve::{Resolved, Resolver};
 use crate::domain::id::JobId;
 use crate::domain::spec::{Dependency, Spec, Then};
 use crate::domain::time::Time;

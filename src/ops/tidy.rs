@@ -45,6 +45,9 @@ pub fn tidy(store: &Store) -> Result<usize> {
 /// What no open attempt needs any more. The names are listed before the store is asked: an attempt is claimed before its
 /// directory is made, so one that is listed and not claimed any more is over.
 pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
+    for folder in ["attempts", "locks", "tmp"] {
+        dir::expect(&store.root().join(folder))?;
+    }
     let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
     let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
     let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);

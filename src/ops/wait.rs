@@ -1,4 +1,4 @@
-//! Waiting for jobs to end. A job that is uncertain does not end by itself, so it is not waited for.
+//! Waiting for jobs to end. A job that is uncertain or held does not end by itself, so it is not waited for.
 
 use super::reconcile;
 use crate::domain::id::JobId;
@@ -16,8 +16,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often it is looked whether owners are alive: an owner that died would else be waited for without end.
 const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
-/// Waits until all of these jobs, or any one, have ended, or one is uncertain. `told` hears of each as it ends, or is
-/// found uncertain; then nothing of the store is held. Gives them all as they are in the end.
+/// Waits until all of these jobs, or any one, have ended, or one waits for a decision. `told` hears of each as it ends, or
+/// is found to wait so; then nothing of the store is held. Gives them all as they are in the end.
 pub fn wait(
     store: &mut Store,
     jobs: &[JobId],
@@ -43,15 +43,14 @@ pub fn wait(
                 jobs.iter().map(row).collect::<Result<Vec<_>>>()
             })?;
             over.extend(rows.iter().filter(|row| row.state.is_terminal()).map(|row| (row.facts.id, row.clone())));
-            for row in rows.iter().filter(|row| row.state.is_terminal() || row.state == State::Uncertain) {
+            for row in rows.iter().filter(|row| row.state.is_terminal() || undecided(row)) {
                 if ended.insert(row.facts.id) {
                     told(store, row.facts.id)?;
                 }
             }
-            // One that is uncertain waits for people, who are told at once.
-            let uncertain = rows.iter().any(|row| row.state == State::Uncertain);
+            // One that is uncertain or held waits for people, who are told at once.
             let has_ended = |row: &JobRow| row.state.is_terminal();
-            if uncertain || rows.iter().all(has_ended) || (any && rows.iter().any(has_ended)) {
+            if rows.iter().any(undecided) || rows.iter().all(has_ended) || (any && rows.iter().any(has_ended)) {
                 return Ok(rows);
             }
             seen = Some(version);
@@ -64,4 +63,9 @@ pub fn wait(
         std::thread::sleep(pause.min(left.unwrap_or(pause)));
         pause = (pause * 2).min(PAUSE);
     }
+}
+
+/// Whether only a decision makes it go on.
+fn undecided(row: &JobRow) -> bool {
+    row.state == State::Uncertain || row.is_held()
 }

@@ -59,7 +59,9 @@ pub fn wrap(
         captured(store, caller, &handle, command, &mut signals).map(|status| (status, 0))
     } else {
         inherited(store, &handle, command, &mut signals).and_then(|status| {
-            let left = process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).len();
+            // The end of the command is recorded also where it cannot be looked what it left.
+            let left =
+                process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).map_or(0, |left| left.len());
             record(store, &handle, &attempt, status, left)?;
             Ok((status, left))
         })
@@ -143,6 +145,7 @@ fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status,
         usage: None,
         // That the command cannot be executed is the caller's mistake and not the job's, which is queued again.
         lasting: false,
+        blameless: true,
         retry: outcome == Outcome::Error,
     };
     match settle::settle(store, None, &say) {
@@ -190,11 +193,11 @@ fn captured(
     Ok(status)
 }
 
-/// Gives back a claim that came to nothing. That the command is not there is no fault of the job.
+/// Gives back a claim that came to nothing. The command and its directory are the caller's, so it is no fault of the job.
 fn not_started(store: &mut Store, handle: &Handle, error: Error) -> Result<Status> {
     let id = handle.attempt;
     // After a commit of which nobody knows the attempt may be running; then this moves nothing.
-    let back = store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message));
+    let back = store.write(clock::now(), |ledger| ledger.give_back(id, error.code, &error.message));
     match back {
         Ok(_) => dir::clear_attempt_dir(&store.attempt_dir(id)),
         Err(other) => tracing::debug!(error = %other, "the claim was not given back"),
@@ -208,14 +211,13 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
     });
     let mut args = words.collect::<Result<Vec<String>>>()?;
     let cwd = caller
-        .cwd
+        .cwd()?
         .to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::new(Code::BadInput, "the directory is not UTF-8"))?;
     let name = if args.is_empty() { String::new() } else { args.remove(0) };
     let program = program::named(&name, &cwd, caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
-    let folder = store.attempt_dir(handle.attempt);
-    dir::private_dir(&folder)?;
+    let folder = dispatch::folder_of(store, handle.attempt)?;
     keeper::reserve_end(&folder)?;
     let mut env = caller.env.clone();
     env.extend(variables(store, handle).map(|(name, value)| (name.to_owned(), value)));

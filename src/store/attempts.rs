@@ -151,6 +151,11 @@ impl View<'_> {
         self.attempts_of("j.state = 'uncertain'")
     }
 
+    /// The latest attempt of every job that is held after its releases. All that are queued are looked at for it.
+    pub fn held_attempts(&self) -> Result<Vec<Attempt>> {
+        self.attempts_of("j.state = 'queued' AND j.hold = 'releases'")
+    }
+
     fn attempts_of(&self, condition: &str) -> Result<Vec<Attempt>> {
         let columns = COLUMNS.split(',').map(|column| format!("a.{}", column.trim())).collect::<Vec<_>>().join(", ");
         let sql = format!(
@@ -203,24 +208,40 @@ impl Ledger<'_> {
 
     /// Gives a claim back that never dispatched; a stop in force cancels the job instead.
     pub fn release(&mut self, id: AttemptId, code: Code, detail: &str) -> Result<State> {
-        let Now::Claimed(job) = self.job_now(id.job)? else { return Err(moved(id)) };
-        if job.facts().attempt != id.n {
-            return Err(moved(id));
-        }
-        let step = if self.stop_of(id.job)?.is_some() { job.cancel() } else { job.release() };
-        self.end_claimed(id, code, detail, &step)
+        self.end_claimed(id, code, detail, Job::release)
+    }
+
+    /// Gives a claim back for a reason that is not the job's; else the same.
+    pub fn give_back(&mut self, id: AttemptId, code: Code, detail: &str) -> Result<State> {
+        self.end_claimed(id, code, detail, Job::give_back)
     }
 
     /// Ends a claim that can never be dispatched; nothing ran.
     pub fn refuse(&mut self, id: AttemptId, code: Code, detail: &str) -> Result<State> {
-        let Now::Claimed(job) = self.job_now(id.job)? else { return Err(moved(id)) };
-        if job.facts().attempt != id.n {
-            return Err(moved(id));
-        }
-        self.end_claimed(id, code, detail, &job.refuse())
+        let job = self.claimed(id)?;
+        self.write_claimed(id, code, detail, &job.refuse())
     }
 
-    fn end_claimed(&mut self, id: AttemptId, code: Code, detail: &str, step: &Move) -> Result<State> {
+    fn claimed(&self, id: AttemptId) -> Result<Job<at::Claimed>> {
+        match self.job_now(id.job)? {
+            Now::Claimed(job) if job.facts().attempt == id.n => Ok(job),
+            Now::Queued(_) | Now::Claimed(_) | Now::Running(_) | Now::Uncertain(_) | Now::Ended(_) => Err(moved(id)),
+        }
+    }
+
+    fn end_claimed(
+        &mut self,
+        id: AttemptId,
+        code: Code,
+        detail: &str,
+        back: impl FnOnce(Job<at::Claimed>) -> Move,
+    ) -> Result<State> {
+        let job = self.claimed(id)?;
+        let step = if self.stop_of(id.job)?.is_some() { job.cancel() } else { back(job) };
+        self.write_claimed(id, code, detail, &step)
+    }
+
+    fn write_claimed(&mut self, id: AttemptId, code: Code, detail: &str, step: &Move) -> Result<State> {
         let sql = "UPDATE attempts SET state = 'ended', outcome = 'void', code = ?3, detail = ?4, ended_at = ?5
                    WHERE job = ?1 AND n = ?2 AND state = 'claimed'";
         self.one_attempt(id, sql, params![id.job.0, id.n, code.name(), detail, self.now.0])?;

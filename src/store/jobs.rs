@@ -46,6 +46,13 @@ pub struct JobRow {
     pub ended_at: Option<Time>,
 }
 
+impl JobRow {
+    /// Whether it goes on only when someone decides so, although it is queued.
+    pub fn is_held(&self) -> bool {
+        self.state == State::Queued && self.hold == Hold::Releases
+    }
+}
+
 /// In the order in which [`job_row`] reads them.
 pub(super) const COLUMNS: &str = "j.id, j.attempt, j.tries, j.max_tries, j.release_count, j.retry_delay_ms,
   j.worker, j.adapter, j.model, j.program, j.argv, j.options, j.prompt, j.dir, j.env, j.limits, j.if_uncertain,

@@ -260,6 +260,11 @@ impl Store {
     }
 }
 
+/// Who does an operation, as the log has it, when this process does it for the caller's user.
+pub fn by(pid: i32) -> String {
+    format!("{}:{pid}", rustix::process::geteuid().as_raw())
+}
+
 /// A row's columns, read one after the other: to look each up by its name costs more than to read it.
 struct Columns<'a, 'b> {
     row: &'a rusqlite::Row<'b>,
@@ -300,9 +305,16 @@ impl<T> Sql<T> for rusqlite::Result<T> {
 /// A commit that failed may have been applied all the same. Only where there was no room it was not: what makes it valid
 /// is written last, and is no longer than what could not be written.
 fn commit_error(error: &rusqlite::Error) -> Error {
-    let full = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_FULL);
-    let code = if full { Code::StoreFull } else { Code::CommitUnknown };
-    Error::new(code, format!("the commit failed: {error}"))
+    let last = std::io::Error::last_os_error();
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    // The bound of a file's size is the same to it, except that SQLite calls it a failed write.
+    let bound =
+        extended == Some(rusqlite::ffi::SQLITE_IOERR_WRITE) && Code::StoreUnusable.fitting(&last) == Code::SystemLimit;
+    match extended {
+        Some(rusqlite::ffi::SQLITE_FULL) => Error::new(Code::StoreFull, format!("the commit failed: {error}")),
+        _ if bound => Error::new(Code::SystemLimit, format!("the commit failed: {last}")),
+        _ => Error::new(Code::CommitUnknown, format!("the commit failed: {error}")),
+    }
 }
 
 fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
@@ -314,17 +326,24 @@ fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
         Some(rusqlite::ffi::SQLITE_FULL) => Code::StoreFull,
         Some(8 | 264 | 520 | 776 | 1032 | 1288 | 1544) => Code::StoreReadOnly,
         Some(11 | 26 | 267 | 523 | 779) => Code::StoreDamaged,
-        Some(14 | 526 | 782 | 1038 | 1294 | 1550) => Code::StoreUnusable,
-        Some(extended) if extended & 0xff == rusqlite::ffi::SQLITE_IOERR => return io_error(what, &text, last),
+        Some(14 | 526 | 782 | 1038 | 1294 | 1550) => return unusable(what, &text, &last),
+        Some(7) => Code::SystemLimit,
+        Some(extended) if extended & 0xff == rusqlite::ffi::SQLITE_IOERR => {
+            let error = unusable(what, &text, &last);
+            let unknown = error.code == Code::StoreUnusable;
+            return if unknown { error.hint("look whether the disk fails or is full: dmesg, df") } else { error };
+        }
         _ => Code::Internal,
     };
     Error::new(code, format!("cannot {what}: {text}"))
 }
 
-/// SQLite says "full" only of some writes; for others, such as of its shared memory, a full disk and a failing one are
-/// the same to it, and only the system's own word tells them apart. Calls that succeed leave that word as it is.
-fn io_error(what: &str, text: &str, last: std::io::Error) -> Error {
-    let code = Code::StoreUnusable.fitting(&last);
-    let error = Error::new(code, format!("cannot {what}: {text}"));
-    if code == Code::StoreFull { error } else { error.hint("look whether the disk fails or is full: dmesg, df") }
+/// SQLite says "full" only of some writes; for others, such as of its shared memory, a full disk, a failing one and a
+/// limit of the system are the same to it, and only the system's own word tells them apart. Calls that succeed leave
+/// that word as it is.
+fn unusable(what: &str, text: &str, last: &std::io::Error) -> Error {
+    match Code::StoreUnusable.fitting(last) {
+        Code::StoreUnusable => Error::new(Code::StoreUnusable, format!("cannot {what}: {text}")),
+        known => Error::new(known, format!("cannot {what}: {text}: {last}")),
+    }
 }

@@ -92,6 +92,7 @@ impl Spool {
         let path = file_of(&self.root, &digest);
         // A link in its place is not the content: it is replaced, not followed.
         if !path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() == size) {
+            dir::expect(&self.root.join("objects"))?;
             dir::private_dir(path.parent().unwrap_or(&self.root))?;
             dir::write_durable(&path, bytes)?;
         }
@@ -125,6 +126,7 @@ impl Spool {
         let held = self.hold()?;
         let to = file_of(&self.root, &digest);
         let folder = to.parent().unwrap_or(&self.root);
+        dir::expect(&self.root.join("objects"))?;
         dir::private_dir(folder)?;
         // A link, not a rename: should the transaction fail, the attempt's directory is still complete.
         match std::fs::hard_link(path, &to) {
@@ -171,6 +173,7 @@ impl View<'_> {
             None => {
                 fault::point("object.named");
                 let path = file_of(self.root, digest);
+                dir::expect(&self.root.join("objects"))?;
                 std::fs::read(&path).or_code(Code::StoreDamaged, || format!("object '{digest}' has lost its file"))?
             }
         };

@@ -50,14 +50,14 @@ pub(super) fn no_terminal(spec: &Spec) -> Vec<(String, String)> {
 pub(super) fn not_executed(seen: &Seen) -> Report {
     if seen.no_room() {
         let words = "there was no room for the files of the attempt";
-        return Report { short: true, ..Report::void(Code::NeverStarted, words, false) };
+        return Report { blameless: true, ..Report::void(Code::NeverStarted, words, false) };
     }
     let words = errno_words(seen.errno);
     let words = seen.what.as_ref().map_or_else(|| words.clone(), |what| format!("{words}; {what}"));
     // A program that is being written is whole in a moment.
     let passing = seen.short() || seen.errno == Some(26);
     let code = if passing { Code::NeverStarted } else { Code::CannotExecute };
-    Report { short: seen.short(), ..Report::void(code, words, !passing) }
+    Report { blameless: seen.short(), ..Report::void(code, words, !passing) }
 }
 
 /// What happened, by the exit status alone.

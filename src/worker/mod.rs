@@ -313,33 +313,10 @@ pub(crate) mod sample {
     //! A job for the tests of this folder.
 
     use super::*;
-    use crate::domain::spec::IfUncertain;
-    use crate::domain::time::Time;
 
     /// A job of this adapter with these arguments.
     pub(crate) fn spec(adapter: &str, argv: &[&str]) -> Spec {
-        Spec {
-            worker: adapter.to_owned(),
-            adapter: adapter.to_owned(),
-            model: None,
-            program: format!("/opt/{adapter}"),
-            argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
-            options: Default::default(),
-            prompt: None,
-            dir: "/srv/job".to_owned(),
-            env: Vec::new(),
-            limits: builtin("command").expect("it is built in").limits,
-            max_tries: 1,
-            retry_delay: Span(0),
-            if_uncertain: IfUncertain::Hold,
-            group: String::new(),
-            width: 1,
-            priority: 0,
-            not_before: Time(0),
-            labels: Vec::new(),
-            after: Vec::new(),
-            continues: None,
-            config_digest: None,
-        }
+        let limits = builtin("command").expect("it is built in").limits;
+        Spec::plain(adapter, &format!("/opt/{adapter}"), argv, limits)
     }
 }

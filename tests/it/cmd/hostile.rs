@@ -17,10 +17,10 @@ fn stored_text_is_escaped_for_people_and_exact_for_programs() {
     assert_eq!(submitted.out, "1\n", "{}", submitted.err);
     let list = lab.run("ares-list", &[]);
     assert_eq!(list.out.lines().count(), 1);
-    assert!(list.out.ends_with(&format!("echo {SAFE}\n")), "{:?}", list.out);
+    assert!(list.out.ends_with(&format!("echo {SAFE}\t\n")), "{:?}", list.out);
     let format = lab.run("ares-list", &["--format", "%(command)"]);
     assert!(format.out.ends_with(&format!("echo {SAFE}\n")), "{:?}", format.out);
-    assert!(lab.run("ares-list", &["-z"]).out.ends_with(&format!("echo {BAD}\0")));
+    assert!(lab.run("ares-list", &["-z"]).out.ends_with(&format!("echo {BAD}\t\0")));
     assert!(lab.run("ares-list", &["-z", "--format", "%(dir)"]).out.ends_with(&format!("/{BAD}\0")));
     let json = lab.run("ares-list", &["--json"]).out;
     assert!(json.lines().count() == 1 && !json.contains(['\u{1b}', '\u{7f}', '\u{9b}', '\u{202e}']), "{json:?}");

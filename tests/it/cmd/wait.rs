@@ -10,8 +10,9 @@ fn the_status_says_how_they_ended() {
         stock.ok("ares-settle", &[&stock.claim(&[]), outcome]);
     }
     assert_eq!(stock.ok("ares-wait", &["1", "4", "--format", "%(job) %(state)"]), "1 succeeded\n4 succeeded");
-    stock.fails("ares-wait", &["1", "2"], 1, "ARES_WAITED_FAILED");
-    stock.fails("ares-wait", &["1", "3", "2"], 10, "ARES_UNCERTAIN");
+    stock.fails("ares-wait", &["1", "2"], 1, "ARES_WAITED_FAILED: not succeeded: 1 of 2 jobs, job 2\n");
+    let ran = stock.fails("ares-wait", &["1", "3", "2"], 10, "ARES_UNCERTAIN: uncertain: 1 of 3 jobs, job 3\n");
+    assert!(!ran.err.contains("job 2"), "{}", ran.err);
     stock.fails("ares-wait", &["1", "9"], 14, "ARES_NOT_FOUND");
     // A label stands for what has not ended now, which an uncertain job has not.
     assert_eq!(stock.ok("ares-wait", &["--label", "ok"]), "");

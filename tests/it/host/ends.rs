@@ -26,10 +26,10 @@ fn one_keeper_sees_attempts_end_by_themselves() {
             assert_eq!(owner_and_mode(&attempt.dir().join(name)).unwrap().1, 0o600, "{name}");
         }
     }
-    assert_eq!(process::life(keeper.identity()), Life::Alive);
+    assert_eq!(process::life(keeper.identity()).unwrap(), Life::Alive);
     let identity = keeper.identity().clone();
     drop(keeper);
-    eventually("the keeper ends", || (process::life(&identity) == Life::Dead).then_some(()));
+    eventually("the keeper ends", || (process::life(&identity).unwrap() == Life::Dead).then_some(()));
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn processes_of_an_attempt_are_found_by_their_mark() {
     attempt.start.env.push(("ARES_DIR".to_owned(), store.clone()));
     let mut keeper = attempt.go();
     let pid = attempt.pid("pid");
-    eventually("it is found", || (process::marked("42.1", &store) == [pid]).then_some(()));
-    assert!(process::marked("42.10", &store).is_empty());
-    assert!(process::marked("42.1", "/other").is_empty());
+    eventually("it is found", || (process::marked("42.1", &store).unwrap() == [pid]).then_some(()));
+    assert!(process::marked("42.10", &store).unwrap().is_empty());
+    assert!(process::marked("42.1", "/other").unwrap().is_empty());
     let worker = process::Identity::of(pid).unwrap().unwrap();
     assert!(process::signal(&worker, Signal::KILL).unwrap());
     assert_eq!(ended(&mut keeper).signal, Some(9));

@@ -17,7 +17,7 @@ fn a_worker_outlives_its_owner_and_leaves_a_record() {
     let seen = exit_file(attempt.dir());
     assert_eq!((seen.cause, seen.exit), (Cause::Exited, Some(0)));
     assert_eq!(attempt.output(), "done\n");
-    eventually("the keeper ends", || (process::life(&identity) == Life::Dead).then_some(()));
+    eventually("the keeper ends", || (process::life(&identity).unwrap() == Life::Dead).then_some(()));
 }
 
 #[test]

@@ -13,7 +13,8 @@ struct Layer {
 /// The table. The sideways edges go from the store to four files of the host: to make and open a store takes the
 /// kernel's locks, careful files, random ids and the time it was made at.
 const LAYERS: &[Layer] = &[
-    Layer { path: "src/error.rs", crates: &[], others: &[] },
+    // The errors of the system, of which it knows the numbers.
+    Layer { path: "src/error.rs", crates: &[], others: &["rustix"] },
     Layer { path: "src/fault.rs", crates: &[], others: &["rustix"] },
     Layer { path: "src/domain", crates: &["domain", "error"], others: &["serde", "serde_json", "jiff", "sha2"] },
     Layer {

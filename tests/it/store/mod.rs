@@ -2,6 +2,7 @@
 
 mod durable;
 mod find;
+mod links;
 mod modes;
 mod power;
 mod room;

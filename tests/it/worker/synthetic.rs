@@ -2,8 +2,7 @@
 //! plays would, and a session really goes on.
 
 use ares::domain::outcome::{Cause, Outcome, Report, Seen};
-use ares::domain::spec::{IfUncertain, Limits, Spec};
-use ares::domain::time::{Span, Time};
+use ares::domain::spec::{Limits, Spec};
 use ares::error::Code;
 use ares::host::clock;
 use ares::worker::{Adapter, builtin};
@@ -16,29 +15,7 @@ const UNKNOWN: &str = "0190d3a1-ffff-7000-8000-ffffffffffff";
 
 fn spec() -> Spec {
     let limits: Limits = builtin("synthetic").unwrap().limits;
-    Spec {
-        worker: "synthetic".to_owned(),
-        adapter: "codex".to_owned(),
-        model: None,
-        program: PROGRAM.to_owned(),
-        argv: Vec::new(),
-        options: Default::default(),
-        prompt: None,
-        dir: "/".to_owned(),
-        env: Vec::new(),
-        limits,
-        max_tries: 1,
-        retry_delay: Span(0),
-        if_uncertain: IfUncertain::Hold,
-        group: String::new(),
-        width: 1,
-        priority: 0,
-        not_before: Time(0),
-        labels: Vec::new(),
-        after: Vec::new(),
-        continues: None,
-        config_digest: None,
-    }
+    Spec { worker: "synthetic".to_owned(), dir: "/".to_owned(), ..Spec::plain("codex", PROGRAM, &[], limits) }
 }
 
 fn call(home: &Path, resume: Option<&str>) -> duct::Expression {

@@ -1,0 +1,205 @@
+//! One attempt of a runner, from its claim to its settlement with the claim of the one after it.
+
+use super::{Ended, Next, Runner, Until};
+use crate::domain::id::{AttemptId, Handle};
+use crate::domain::job::State;
+use crate::domain::outcome::Outcome;
+use crate::domain::time::Span;
+use crate::error::{Code, Error, Result};
+use crate::fault;
+use crate::host::keeper::{Keeper, Start};
+use crate::host::{clock, random};
+use crate::ops::claim;
+use crate::ops::collect::{self, Evidence};
+use crate::ops::dispatch::{self, Prepared, Watch};
+use crate::store::{Attempt, Done, JobRow, Ledger};
+use std::time::Duration;
+
+impl Runner<'_> {
+    /// One attempt from claim to settlement, with the claim of the one after it.
+    pub(super) fn carry_out(
+        &mut self,
+        next: Next,
+        until: Until,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Option<Ended>, Option<Next>)> {
+        let Next { job, handle } = next;
+        let id = handle.attempt;
+        fault::point("run.claimed");
+        let resume = match self.session_to_resume(&job) {
+            Ok(resume) => resume,
+            Err(refusal) => return self.refuse(id, refusal),
+        };
+        let start = match dispatch::prepare(self.store, self.caller, &job, id, resume.as_deref()) {
+            Ok(Prepared::Ready(start)) => start,
+            Ok(Prepared::Refused(refusal)) => return self.refuse(id, refusal),
+            Err(error) => {
+                self.put_back(id, &error)?;
+                return Err(error);
+            }
+        };
+        fault::point("run.prepared");
+        match self.go(&job, &handle, &start) {
+            Ok(()) => {}
+            Err(error) if error.code == Code::Stopped => {
+                self.give_back(id)?;
+                return Ok((None, None));
+            }
+            Err(error) => return Err(error),
+        }
+        self.clear_settled();
+        let attempt = self.store.read(|view| view.attempt(id))?;
+        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
+        let unrecorded = |error| dispatch::unrecorded(id, error);
+        let evidence = dispatch::follow(self.store, keeper, &job, &attempt, resume.as_deref(), watch);
+        let evidence = evidence.map_err(unrecorded)?;
+        fault::point("run.ended");
+        self.stuck = stuck(id, &evidence);
+        let claim_too = until != Until::One && !watch.over() && self.stuck.is_none();
+        let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
+        fault::point("run.settled");
+        self.settled = Some(id).filter(|_| state != State::Uncertain);
+        if state == State::Uncertain && !job.spec.limits.capture {
+            collect::forget(&self.store.attempt_dir(id));
+        }
+        Ok((Some(self.ended(&attempt, &evidence, state)?), following))
+    }
+
+    /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
+    fn go(&mut self, job: &JobRow, handle: &Handle, start: &Start) -> Result<()> {
+        if self.keeper.as_mut().is_none_or(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(Some(_)) | Err(_))) {
+            self.keeper = match Keeper::start() {
+                Ok(keeper) => Some(keeper),
+                Err(error) => {
+                    self.give_back(handle.attempt)?;
+                    return Err(error);
+                }
+            };
+        }
+        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
+        dispatch::commit(self.store, job, handle, keeper)?;
+        fault::point("run.dispatched");
+        if let Err(error) = keeper.go(start) {
+            // It did not hear of the attempt; that it is gone is found when it is waited for.
+            tracing::debug!(%error, "the keeper did not take the attempt");
+        }
+        fault::point("run.gone");
+        Ok(())
+    }
+
+    /// The worker's session that the job continues; `None` for a first turn.
+    fn session_to_resume(&self, job: &JobRow) -> Result<Option<String>> {
+        let session = self.store.read(|view| view.session(job.session))?;
+        let session = session
+            .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {} has lost its session", job.facts.id)))?;
+        if session.broken {
+            return Err(Error::new(
+                Code::SessionBroken,
+                format!("session {} is broken: {}", session.name, session.reason),
+            ));
+        }
+        match (job.spec.continues, session.worker_session) {
+            (Some(_), Some(id)) => Ok(Some(id)),
+            (Some(before), None) => Err(Error::new(
+                Code::SessionUnknown,
+                format!("the worker never reported an id for the session of job {before}"),
+            )),
+            // A second try of a first turn begins anew: the failed turn's message is already in the old conversation.
+            (None, _) => Ok(None),
+        }
+    }
+
+    fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<(Option<Ended>, Option<Next>)> {
+        let state = self.store.write(clock::now(), |ledger| ledger.refuse(id, refusal.code, &refusal.message))?;
+        self.clear(id);
+        self.tally.failed += 1;
+        let ended = Ended {
+            attempt: id,
+            state,
+            held: false,
+            outcome: Outcome::Void,
+            code: Some(refusal.code),
+            detail: refusal.message,
+            took: Span(0),
+        };
+        Ok((Some(ended), None))
+    }
+
+    /// Settles, and claims the next in the same commit. An unknown commit is read back once and settled alone.
+    fn settle(&mut self, attempt: &Attempt, evidence: &Evidence, claim_too: bool) -> Result<(State, Option<Next>)> {
+        let random = random::bytes()?;
+        let Self { store, config, wanted, owner, .. } = self;
+        let both = store.write(clock::now(), |ledger| {
+            let state = settle_one(ledger, attempt, evidence)?;
+            let next = if claim_too {
+                ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))?
+            } else {
+                None
+            };
+            let next = next.and_then(|(next, _)| next);
+            if let Some((_, handle)) = &next {
+                ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
+            }
+            Ok((state, next.map(|(job, handle)| Next { job, handle })))
+        });
+        match both {
+            Err(error) if error.code == Code::CommitUnknown => {
+                self.settle_again(attempt, evidence).map(|state| (state, None))
+            }
+            other => other,
+        }
+    }
+
+    /// After an unknown commit: the record says what was applied; if nothing was, it is applied now, alone.
+    fn settle_again(&mut self, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
+        let job = self.store.read(|view| Ok((view.attempt(attempt.id)?, view.job(attempt.id.job)?.state)))?;
+        if job.0.ended_at.is_some() {
+            return Ok(job.1);
+        }
+        self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence))
+    }
+
+    fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Result<Ended> {
+        let report = evidence.report();
+        // Only what is queued again may be held; then nobody else can claim it meanwhile.
+        let held = state == State::Queued && self.store.read(|view| view.job(attempt.id.job))?.is_held();
+        match state {
+            State::Queued if held => self.tally.held.push(attempt.id.job),
+            State::Succeeded => self.tally.ok += 1,
+            State::Failed | State::Cancelled => self.tally.failed += 1,
+            State::Queued | State::Claimed | State::Running => self.tally.again += 1,
+            State::Uncertain => self.tally.uncertain.push(attempt.id.job),
+        }
+        let since = attempt.dispatched_at.unwrap_or(attempt.claimed_at);
+        Ok(Ended {
+            attempt: attempt.id,
+            state,
+            held,
+            outcome: report.outcome,
+            code: report.code,
+            detail: report.detail.clone(),
+            took: Span((clock::now().0 - since.0).max(0)),
+        })
+    }
+}
+
+pub(in crate::ops) fn settle_one(ledger: &mut Ledger<'_>, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
+    let state = ledger.settle(attempt, &evidence.settlement())?;
+    ledger.record("settle", None, &Done::new(attempt.id.to_string(), ()))?;
+    Ok(state)
+}
+
+/// What the machine lacked for this attempt, whose job is queued again: the next one would find no more of it.
+fn stuck(id: AttemptId, evidence: &Evidence) -> Option<Error> {
+    let seen = evidence.seen()?;
+    let why = format!("attempt {id} was not started, and is queued again: {}", evidence.report().detail);
+    if seen.no_room() {
+        return Some(Error::new(Code::StoreFull, why));
+    }
+    let hint = "look at ulimit -u, ulimit -n and the memory, then repeat";
+    seen.short().then(|| Error::new(Code::SystemLimit, why).hint(hint))
+}
+
+fn no_keeper() -> Error {
+    Error::new(Code::Internal, "the keeper is missing")
+}
