@@ -61,6 +61,9 @@
 //! 3. **Dispatched** (`ops/dispatch.rs`): the attempt's directory is laid out, with the room for the record of its end, so
 //!    that a disk that fills up later costs no true end; one transaction names the keeper, issues and
 //!    consumes the permit, adds the preflight receipt and says `running`; then, and only then, the keeper is told to go.
+//!    Where a job hands nothing over, this is done in the commit that settles the one before it and claims it, so that a
+//!    queue of commands costs one commit a job. Then the directory is there before the attempt: who tidies leaves one
+//!    alone that nobody has claimed, until it holds the write lock.
 //! 4. **Carried out** (`host/keep/attempt.rs`): `mark` says "about to start", the worker is started with its lock held,
 //!    `mark` says its number, the keeper watches limits and orders, sweeps what is left, and writes `exit`. The worker
 //!    writes to files by itself; only where a job passes secrets on does the keeper read pipes, and replaces them.

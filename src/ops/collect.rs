@@ -83,6 +83,11 @@ impl Evidence {
         Ok(Self { report, seen, result, stdout, stderr })
     }
 
+    /// What is known of an attempt whose worker was never started.
+    pub fn nothing(report: Report) -> Self {
+        Self { report, seen: None, result: None, stdout: None, stderr: None }
+    }
+
     /// The same where a program that cannot be executed is not the job's own: the job is offered again, and nothing is
     /// counted against it.
     #[must_use]

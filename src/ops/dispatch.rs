@@ -16,8 +16,9 @@ use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
 use crate::host::signals::Signals;
 use crate::host::{dir, process};
-use crate::store::{Attempt, JobRow, Store};
+use crate::store::{Attempt, JobRow, Ledger, Store, View};
 use crate::worker::{self, Adapter, Plan, Said};
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,14 +59,23 @@ impl Watch<'_> {
 /// What came of preparing an attempt.
 pub enum Prepared {
     /// The worker can be started.
-    Ready(Box<Start>),
+    Ready(Ready),
     /// It never can: the attempt is refused, nothing ran.
     Refused(Error),
 }
 
+/// An attempt that can be dispatched.
+pub struct Ready {
+    /// What the keeper is told.
+    pub start: Box<Start>,
+    /// The variables that were named and have no value here, for a finding: whoever wonders why the worker failed sees
+    /// it there.
+    pub missing: Option<String>,
+}
+
 /// Lays out the files of a claimed attempt and plans its call. Nothing of the worker runs.
 pub fn prepare(
-    store: &mut Store,
+    view: &View<'_>,
     caller: &Caller,
     job: &JobRow,
     attempt: AttemptId,
@@ -76,24 +86,24 @@ pub fn prepare(
         Ok(plan) => plan,
         Err(error) => return Ok(Prepared::Refused(error)),
     };
-    let folder = folder_of(store, attempt)?;
+    let folder = folder_of(view.root(), attempt)?;
     let stdin = match &job.spec.prompt {
         None => None,
         Some(prompt) => {
             let path = folder.join("stdin");
-            store.read(|view| view.object_to_file(prompt, &path))?;
+            view.object_to_file(prompt, &path)?;
             Some(path)
         }
     };
-    let home = store.read(|view| view.session(job.session))?.map(|session| session.credential_home);
+    let home = view.session(job.session)?.map(|session| session.credential_home);
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
     let redact = secrets(&job.spec.env, &plan.pass);
-    let env = environment(store, caller, job, attempt, &plan, home);
-    note_missing(store, job, attempt, &env)?;
+    let env = environment(view.root(), caller, job, attempt, &plan, home);
+    let missing = missing(job, &env);
     let limits = &job.spec.limits;
     let start = Start {
         attempt: attempt.to_string(),
-        store: store.root().to_string_lossy().into_owned(),
+        store: view.root().to_string_lossy().into_owned(),
         dir: folder,
         program: job.spec.program.clone(),
         args: plan.args,
@@ -114,13 +124,15 @@ pub fn prepare(
         return Ok(Prepared::Refused(Error::new(Code::CannotExecute, refusal)));
     }
     keeper::reserve_end(&start.dir)?;
-    Ok(Prepared::Ready(Box::new(start)))
+    Ok(Prepared::Ready(Ready { start: Box::new(start), missing }))
 }
 
 /// Makes the directory of an attempt's files, in the store itself.
-pub(super) fn folder_of(store: &Store, attempt: AttemptId) -> Result<PathBuf> {
-    dir::expect(&store.root().join("attempts"))?;
-    let folder = store.attempt_dir(attempt);
+pub(super) fn folder_of(root: &Path, attempt: AttemptId) -> Result<PathBuf> {
+    let folder = crate::store::attempt_dir(root, attempt);
+    dir::expect(&root.join("attempts"))?;
+    // A transaction that prepared it and came to nothing may have left one.
+    dir::remove_attempt_dir(&folder)?;
     dir::private_dir(&folder)?;
     Ok(folder)
 }
@@ -134,7 +146,7 @@ pub(super) fn adapter_of(job: &JobRow) -> Result<Adapter> {
 
 /// The worker's complete environment: what is harmless, what was named, what the adapter sets, and who it is.
 fn environment(
-    store: &Store,
+    root: &Path,
     caller: &Caller,
     job: &JobRow,
     attempt: AttemptId,
@@ -148,7 +160,7 @@ fn environment(
         caller.env.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     env.extend(plan.env.iter().cloned());
     env.extend(home.map(|(name, path)| (name.to_owned(), path)));
-    env.insert("ARES_DIR".to_owned(), store.root().to_string_lossy().into_owned());
+    env.insert("ARES_DIR".to_owned(), root.to_string_lossy().into_owned());
     env.insert("ARES_ATTEMPT".to_owned(), attempt.to_string());
     env.into_iter().collect()
 }
@@ -159,23 +171,47 @@ pub(super) fn secrets(named: &[String], given: &[&str]) -> Vec<String> {
     named.iter().filter(|name| worker::may_be_secret(name) && !given.contains(&name.as_str())).cloned().collect()
 }
 
-/// Notes the variables that were named and have no value here: whoever wonders why the worker failed sees it there.
-fn note_missing(store: &mut Store, job: &JobRow, attempt: AttemptId, env: &[(String, String)]) -> Result<()> {
+fn missing(job: &JobRow, env: &[(String, String)]) -> Option<String> {
     let missing: Vec<&String> = job.spec.env.iter().filter(|name| !env.iter().any(|(set, _)| set == *name)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let body = serde_json::json!({ "env": missing }).to_string();
-    store.write(clock::now(), |ledger| ledger.finding("variables-not-set", &attempt.to_string(), &body, None))
+    (!missing.is_empty()).then(|| serde_json::json!({ "env": missing }).to_string())
 }
 
-/// Commits the dispatch. When the commit's answer is unknown, the store is asked once whether it was applied.
-pub fn commit(store: &mut Store, job: &JobRow, handle: &Handle, keeper: &Keeper) -> Result<()> {
+/// Writes the dispatch: what is about to be done, by which keeper, under which permit.
+fn write(ledger: &mut Ledger<'_>, job: &JobRow, handle: &Handle, keeper: &Keeper, missing: Option<&str>) -> Result<()> {
     let identity =
         serde_json::to_string(keeper.identity()).or_code(Code::Internal, || "cannot write an identity".to_owned())?;
     let binding = super::claim::binding(job, handle);
-    let committed = store
-        .write(clock::now(), |ledger| ledger.dispatch(handle.attempt, Some(&identity), &job.spec.adapter, &binding));
+    if let Some(missing) = missing {
+        ledger.finding("variables-not-set", &handle.attempt.to_string(), missing, None)?;
+    }
+    ledger.dispatch(handle.attempt, Some(&identity), &job.spec.adapter, &binding)
+}
+
+/// Prepares and dispatches an attempt in the transaction that claims it, where its job hands nothing over and continues
+/// nothing, so that this takes as long as making a few files. Whatever stands in the way undoes it, and the attempt
+/// that stays claimed is prepared and dispatched by itself.
+pub fn at_once(
+    ledger: &mut Ledger<'_>,
+    caller: &Caller,
+    job: &JobRow,
+    handle: &Handle,
+    keeper: &Keeper,
+) -> Result<Option<Box<Start>>> {
+    if job.spec.prompt.is_some() || job.spec.continues.is_some() {
+        return Ok(None);
+    }
+    ledger.within(|ledger| match prepare(ledger, caller, job, handle.attempt, None)? {
+        Prepared::Ready(ready) => {
+            fault::point("run.laid_out");
+            write(ledger, job, handle, keeper, ready.missing.as_deref()).map(|()| ready.start)
+        }
+        Prepared::Refused(error) => Err(error),
+    })
+}
+
+/// Commits the dispatch. When the commit's answer is unknown, the store is asked once whether it was applied.
+pub fn commit(store: &mut Store, job: &JobRow, handle: &Handle, keeper: &Keeper, missing: Option<&str>) -> Result<()> {
+    let committed = store.write(clock::now(), |ledger| write(ledger, job, handle, keeper, missing));
     match committed {
         Err(error) if error.code == Code::CommitUnknown => {
             let applied = store.read(|view| Ok(view.attempt(handle.attempt)?.state == AttemptState::Running))?;

@@ -79,15 +79,26 @@ fn leftovers(store: &Store) -> Result<Vec<Fault>> {
     let folder = store.root().join("attempts");
     let names = dir::names(&folder)?;
     let open = store.read(|view| Ok([view.open_attempts()?, view.uncertain_attempts()?].concat()))?;
-    let needed = |id: AttemptId| open.iter().any(|attempt| attempt.id == id) || is_being_tidied(store, id);
-    let left = names.into_iter().filter(|name| name.parse().map_or(true, |id| !needed(id)));
-    let left = left.filter(|name| folder.join(name).symlink_metadata().is_ok());
-    Ok(left.map(|name| Fault::broken("leftover", format!("attempts/{name}"), "belongs to no open attempt")).collect())
+    let mut left = Vec::new();
+    for name in names {
+        let needed = match name.parse::<AttemptId>() {
+            Ok(id) => open.iter().any(|attempt| attempt.id == id) || is_in_hand(store, id)?,
+            Err(_) => false,
+        };
+        if !needed && folder.join(&name).symlink_metadata().is_ok() {
+            left.push(Fault::broken("leftover", format!("attempts/{name}"), "belongs to no open attempt"));
+        }
+    }
+    Ok(left)
 }
 
-fn is_being_tidied(store: &Store, id: AttemptId) -> bool {
-    let Ok(attempt) = store.read(|view| view.attempt(id)) else { return false };
-    !attempt.owner_lock.is_empty() && lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)
+/// Whether a living owner is about to tidy it, or to claim it.
+fn is_in_hand(store: &Store, id: AttemptId) -> Result<bool> {
+    match store.read(|view| view.attempt(id)) {
+        Ok(attempt) if attempt.owner_lock.is_empty() => Ok(false),
+        Ok(attempt) => Ok(lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)),
+        Err(_) => Ok(!tidy::is_unclaimed(store, id)?),
+    }
 }
 
 /// Files of exported receipts that do not hold together, or are not what was exported. A directory stands for all files in

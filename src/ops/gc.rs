@@ -300,7 +300,7 @@ fn loose(store: &Store) -> Result<Vec<Loose>> {
 fn clean(store: &mut Store, loose: &[Loose], leftovers: &[Leftover]) -> Result<Left> {
     let busy = |error: Error| if error.code == Code::StoreBusy { Ok(()) } else { Err(error) };
     let files = store.remove_loose(loose).or_else(|error| busy(error).map(|()| loose.len()))?;
-    leftovers.iter().try_for_each(tidy::remove)?;
+    leftovers.iter().try_for_each(|leftover| tidy::remove(store, leftover).or_else(busy))?;
     fault::point("gc.cleaned");
     store.give_back_pages().or_else(busy)?;
     fault::point("gc.vacuumed");

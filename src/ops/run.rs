@@ -1,5 +1,5 @@
 //! Carrying out jobs: claim, dispatch, follow, settle, one attempt at a time; the settlement and the next claim are one
-//! commit, so a job costs two.
+//! commit, so a job costs two; and one where it can be dispatched in that commit too.
 
 mod attempt;
 
@@ -7,15 +7,16 @@ pub(super) use attempt::settle_one;
 
 use super::Caller;
 use super::claim::{self, Owner};
+use super::collect::Evidence;
 use super::dispatch::Watch;
 use super::reconcile::{self, Became, Found};
 use crate::domain::id::{AttemptId, Handle, JobId};
 use crate::domain::job::State;
-use crate::domain::outcome::Outcome;
+use crate::domain::outcome::{Outcome, Report};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use crate::host::config::Config;
-use crate::host::keeper::Keeper;
+use crate::host::keeper::{Keeper, Start};
 use crate::host::{clock, dir, random};
 use crate::store::{Done, JobRow, Store, Wanted};
 use std::time::Duration;
@@ -83,10 +84,12 @@ pub enum News<'a> {
 /// Who hears of it.
 type Told<'a> = dyn FnMut(&News<'_>) -> Result<()> + 'a;
 
-/// A job that was claimed and is to be dispatched.
+/// A job that was claimed and is to be carried out.
 struct Next {
     job: JobRow,
     handle: Handle,
+    /// What its keeper is to be told, where the transaction that claimed it has dispatched it too.
+    dispatched: Option<Box<Start>>,
 }
 
 struct Runner<'a> {
@@ -159,14 +162,14 @@ impl Runner<'_> {
         while let Some(claimed) = next.take() {
             if watch.over() {
                 // Nothing was dispatched: giving it back burns no try.
-                return self.give_back(claimed.handle.attempt);
+                return self.give_back(&claimed);
             }
             let (ended, following) = self.carry_out(claimed, until, watch)?;
             if let Some(ended) = ended
                 && let Err(error) = told(&News::Ended(&ended))
             {
                 if let Some(following) = following {
-                    self.give_back(following.handle.attempt)?;
+                    self.give_back(&following)?;
                 }
                 return Err(error);
             }
@@ -182,9 +185,17 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn give_back(&mut self, id: AttemptId) -> Result<()> {
+    /// Gives back what was claimed, and dispatched perhaps, and never started. It is not counted against the job.
+    fn give_back(&mut self, next: &Next) -> Result<()> {
+        let id = next.handle.attempt;
         self.store.write(clock::now(), |ledger| {
-            ledger.give_back(id, Code::NeverStarted, "given back before anything was dispatched").map(drop)
+            if next.dispatched.is_none() {
+                let said = "given back before anything was dispatched";
+                return ledger.give_back(id, Code::NeverStarted, said).map(drop);
+            }
+            let attempt = ledger.attempt(id)?;
+            let report = Report::void(Code::NeverStarted, "given back before its worker was started", false);
+            settle_one(ledger, &attempt, &Evidence::nothing(Report { blameless: true, ..report })).map(drop)
         })?;
         self.clear(id);
         Ok(())
@@ -192,10 +203,11 @@ impl Runner<'_> {
 
     /// Gives back what could not be made ready. That the machine had no room for it is not counted; anything else may be
     /// the job's own, and would end every runner without end.
-    fn put_back(&mut self, id: AttemptId, error: &Error) -> Result<()> {
+    fn put_back(&mut self, next: &Next, error: &Error) -> Result<()> {
         if matches!(error.code, Code::StoreFull | Code::StoreReadOnly | Code::SystemLimit) {
-            return self.give_back(id);
+            return self.give_back(next);
         }
+        let id = next.handle.attempt;
         self.store.write(clock::now(), |ledger| ledger.release(id, error.code, &error.message).map(drop))?;
         self.clear(id);
         Ok(())
@@ -249,7 +261,7 @@ impl Runner<'_> {
                 Ok((next, kept_back))
             })?;
             if let Some((job, handle)) = next {
-                return Ok(Some(Next { job, handle }));
+                return Ok(Some(Next { job, handle, dispatched: None }));
             }
             // A dead owner may fill a group: look once who is alive.
             if !(again && kept_back && self.look(told)?) {

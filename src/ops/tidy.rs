@@ -3,7 +3,7 @@
 
 use super::collect;
 use crate::domain::id::AttemptId;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::host::{dir, lock};
 use crate::store::Store;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ pub struct Leftover {
 #[derive(Clone, Debug)]
 enum What {
     Attempt(PathBuf),
+    Unclaimed(AttemptId),
     Lock(PathBuf, Duration),
 }
 
@@ -38,12 +39,12 @@ pub fn tidy(store: &Store) -> Result<usize> {
         }
     }
     let found = leftovers(store)?;
-    found.iter().try_for_each(remove)?;
+    found.iter().try_for_each(|leftover| remove(store, leftover))?;
     Ok(found.len())
 }
 
-/// What no open attempt needs any more. The names are listed before the store is asked: an attempt is claimed before its
-/// directory is made, so one that is listed and not claimed any more is over.
+/// What no open attempt needs any more. The names are listed before the store is asked: an attempt that is listed and not
+/// open any more is over. One that has no row may be about to be claimed, by whoever holds the write lock.
 pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     for folder in ["attempts", "locks", "tmp"] {
         dir::expect(&store.root().join(folder))?;
@@ -52,7 +53,7 @@ pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
     let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
     let over = folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id));
-    let mut found = over.map(|id| attempt(store.attempt_dir(id))).collect::<Result<Vec<_>>>()?;
+    let mut found = over.map(|id| attempt(store, id)).collect::<Result<Vec<_>>>()?;
     let tmp = store.root().join("tmp");
     for path in dir::names(&tmp)?.iter().filter(|name| name.starts_with("lock-")).map(|name| tmp.join(name)) {
         // It was made by a store that was being made, which holds it until it removes it, and makes another if it must.
@@ -65,11 +66,13 @@ pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     Ok(found)
 }
 
-fn attempt(path: PathBuf) -> Result<Leftover> {
+fn attempt(store: &Store, id: AttemptId) -> Result<Leftover> {
+    let path = store.attempt_dir(id);
     let names = dir::names(&path)?;
     let bytes = names.iter().map(|name| size(&path.join(name))).sum();
     let files = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
-    Ok(Leftover { what: What::Attempt(path), files, bytes })
+    let what = if is_claimed(store, id)? { What::Attempt(path) } else { What::Unclaimed(id) };
+    Ok(Leftover { what, files, bytes })
 }
 
 fn stale(path: PathBuf, untouched: Duration) -> Result<Option<Leftover>> {
@@ -84,10 +87,30 @@ fn size(path: &Path) -> i64 {
     path.symlink_metadata().map_or(0, |meta| i64::try_from(meta.len()).unwrap_or(i64::MAX))
 }
 
+/// Whether there is a row of this attempt.
+fn is_claimed(store: &Store, id: AttemptId) -> Result<bool> {
+    match store.read(|view| view.attempt(id)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.code == Code::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a directory that is there belongs to no attempt and to nobody who is about to claim one.
+pub(super) fn is_unclaimed(store: &Store, id: AttemptId) -> Result<bool> {
+    store.alone(|| Ok(!is_claimed(store, id)? && store.attempt_dir(id).symlink_metadata().is_ok()))
+}
+
 /// Removes one of them, if it is one still.
-pub fn remove(leftover: &Leftover) -> Result<()> {
+pub fn remove(store: &Store, leftover: &Leftover) -> Result<()> {
     match &leftover.what {
         What::Attempt(path) => dir::clear_attempt_dir(path),
+        What::Unclaimed(id) => store.alone(|| {
+            if !is_claimed(store, *id)? {
+                dir::clear_attempt_dir(&store.attempt_dir(*id));
+            }
+            Ok(())
+        })?,
         What::Lock(path, untouched) => drop(lock::remove_if_stale(path, *untouched)?),
     }
     Ok(())

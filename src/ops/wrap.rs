@@ -169,7 +169,7 @@ fn captured(
     let job = store.read(|view| view.job(handle.attempt.job))?;
     let prepared = capture_start(store, caller, &job, handle, command).and_then(|start| {
         let keeper = Keeper::start()?;
-        dispatch::commit(store, &job, handle, &keeper)?;
+        dispatch::commit(store, &job, handle, &keeper, None)?;
         Ok((start, keeper))
     });
     let (start, mut keeper) = match prepared {
@@ -217,7 +217,7 @@ fn capture_start(store: &Store, caller: &Caller, job: &JobRow, handle: &Handle, 
         .ok_or_else(|| Error::new(Code::BadInput, "the directory is not UTF-8"))?;
     let name = if args.is_empty() { String::new() } else { args.remove(0) };
     let program = program::named(&name, &cwd, caller.var("PATH").unwrap_or("/usr/bin:/bin"))?;
-    let folder = dispatch::folder_of(store, handle.attempt)?;
+    let folder = dispatch::folder_of(store.root(), handle.attempt)?;
     keeper::reserve_end(&folder)?;
     let mut env = caller.env.clone();
     env.extend(variables(store, handle).map(|(name, value)| (name.to_owned(), value)));

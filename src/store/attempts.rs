@@ -143,23 +143,23 @@ impl View<'_> {
 
     /// Every attempt that is claimed or running.
     pub fn open_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("j.state IN ('claimed', 'running')")
+        self.attempts_of("jobs_state", "j.state IN ('claimed', 'running')")
     }
 
     /// Every attempt that waits for a decision.
     pub fn uncertain_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("j.state = 'uncertain'")
+        self.attempts_of("jobs_state", "j.state = 'uncertain'")
     }
 
-    /// The latest attempt of every job that is held after its releases. All that are queued are looked at for it.
+    /// The latest attempt of every job that is held after its releases.
     pub fn held_attempts(&self) -> Result<Vec<Attempt>> {
-        self.attempts_of("j.state = 'queued' AND j.hold = 'releases'")
+        self.attempts_of("jobs_held", "j.state = 'queued' AND j.hold = 'releases'")
     }
 
-    fn attempts_of(&self, condition: &str) -> Result<Vec<Attempt>> {
+    fn attempts_of(&self, index: &str, condition: &str) -> Result<Vec<Attempt>> {
         let columns = COLUMNS.split(',').map(|column| format!("a.{}", column.trim())).collect::<Vec<_>>().join(", ");
         let sql = format!(
-            "SELECT {columns} FROM jobs j INDEXED BY jobs_state JOIN attempts a ON a.job = j.id AND a.n = j.attempt
+            "SELECT {columns} FROM jobs j INDEXED BY {index} JOIN attempts a ON a.job = j.id AND a.n = j.attempt
              WHERE {condition} ORDER BY j.id"
         );
         let mut statement = self.connection.prepare_cached(&sql).sql("read open attempts")?;

@@ -40,7 +40,7 @@ pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
 pub use sweep::{Gone, Loose, Spare};
 
-use crate::domain::id::JobId;
+use crate::domain::id::{AttemptId, JobId};
 use crate::domain::time::Time;
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::fault;
@@ -131,6 +131,18 @@ impl Ledger<'_> {
     }
 }
 
+impl View<'_> {
+    /// The store's directory.
+    pub fn root(&self) -> &Path {
+        self.root
+    }
+}
+
+/// The directory of an attempt's files, in the store at this place.
+pub fn attempt_dir(root: &Path, attempt: AttemptId) -> PathBuf {
+    root.join("attempts").join(attempt.to_string())
+}
+
 impl Store {
     /// The store's directory.
     pub fn root(&self) -> &Path {
@@ -138,8 +150,8 @@ impl Store {
     }
 
     /// The directory of an attempt's files.
-    pub fn attempt_dir(&self, attempt: crate::domain::id::AttemptId) -> PathBuf {
-        self.root.join("attempts").join(attempt.to_string())
+    pub fn attempt_dir(&self, attempt: AttemptId) -> PathBuf {
+        attempt_dir(&self.root, attempt)
     }
 
     /// The directory of the lock files.
@@ -163,6 +175,12 @@ impl Store {
     /// A number that changes when another process has committed something.
     pub fn data_version(&self) -> Result<i64> {
         self.connection.pragma_query_value(None, "data_version", |row| row.get(0)).sql("ask for changes")
+    }
+
+    /// Does something while nobody writes, without a transaction.
+    pub fn alone<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _order = lock::lock(&self.root.join("locks/write.lock"), self.wait)?;
+        body()
     }
 
     /// INVARIANT `nothing-waits-under-the-lock`: what runs in here waits for nothing and writes to no pipe, because everyone

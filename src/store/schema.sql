@@ -124,6 +124,7 @@ CREATE TABLE jobs (
 -- What may run now, in the order in which it does; one group after the other, the best of each first.
 CREATE INDEX jobs_ready ON jobs ("group", priority DESC, id) WHERE state = 'queued' AND hold = '' AND due = 0;
 CREATE INDEX jobs_due ON jobs (due) WHERE state = 'queued' AND due > 0;
+CREATE INDEX jobs_held ON jobs (id) WHERE state = 'queued' AND hold = 'releases';
 CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_worker ON jobs (worker, id);
 CREATE INDEX jobs_continuing ON jobs (session) WHERE continues IS NOT NULL;

@@ -1,7 +1,7 @@
 //! One attempt of a runner, from its claim to its settlement with the claim of the one after it.
 
 use super::{Ended, Next, Runner, Until};
-use crate::domain::id::{AttemptId, Handle};
+use crate::domain::id::AttemptId;
 use crate::domain::job::State;
 use crate::domain::outcome::Outcome;
 use crate::domain::time::Span;
@@ -15,6 +15,14 @@ use crate::ops::dispatch::{self, Prepared, Watch};
 use crate::store::{Attempt, Done, JobRow, Ledger};
 use std::time::Duration;
 
+/// What came of dispatching.
+enum Dispatched {
+    /// The keeper is to be told this; the session that is resumed.
+    Go(Box<Start>, Option<String>),
+    /// Nothing ran.
+    Ended(Option<Ended>),
+}
+
 impl Runner<'_> {
     /// One attempt from claim to settlement, with the claim of the one after it.
     pub(super) fn carry_out(
@@ -23,30 +31,13 @@ impl Runner<'_> {
         until: Until,
         watch: &mut Watch<'_>,
     ) -> Result<(Option<Ended>, Option<Next>)> {
-        let Next { job, handle } = next;
-        let id = handle.attempt;
-        fault::point("run.claimed");
-        let resume = match self.session_to_resume(&job) {
-            Ok(resume) => resume,
-            Err(refusal) => return self.refuse(id, refusal),
+        let id = next.handle.attempt;
+        let (start, resume) = match self.dispatch(&next)? {
+            Dispatched::Go(start, resume) => (start, resume),
+            Dispatched::Ended(ended) => return Ok((ended, None)),
         };
-        let start = match dispatch::prepare(self.store, self.caller, &job, id, resume.as_deref()) {
-            Ok(Prepared::Ready(start)) => start,
-            Ok(Prepared::Refused(refusal)) => return self.refuse(id, refusal),
-            Err(error) => {
-                self.put_back(id, &error)?;
-                return Err(error);
-            }
-        };
-        fault::point("run.prepared");
-        match self.go(&job, &handle, &start) {
-            Ok(()) => {}
-            Err(error) if error.code == Code::Stopped => {
-                self.give_back(id)?;
-                return Ok((None, None));
-            }
-            Err(error) => return Err(error),
-        }
+        self.go(&start)?;
+        let job = next.job;
         self.clear_settled();
         let attempt = self.store.read(|view| view.attempt(id))?;
         let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
@@ -65,20 +56,56 @@ impl Runner<'_> {
         Ok((Some(self.ended(&attempt, &evidence, state)?), following))
     }
 
-    /// Dispatches and tells the keeper. A keeper that is gone is replaced before the commit that names it.
-    fn go(&mut self, job: &JobRow, handle: &Handle, start: &Start) -> Result<()> {
-        if self.keeper.as_mut().is_none_or(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(Some(_)) | Err(_))) {
-            self.keeper = match Keeper::start() {
-                Ok(keeper) => Some(keeper),
+    /// Dispatches an attempt that was only claimed. A keeper that is gone is replaced before the commit that names it.
+    fn dispatch(&mut self, next: &Next) -> Result<Dispatched> {
+        if let Some(start) = &next.dispatched {
+            return Ok(Dispatched::Go(start.clone(), None));
+        }
+        let Next { job, handle, .. } = next;
+        fault::point("run.claimed");
+        let resume = match self.session_to_resume(job) {
+            Ok(resume) => resume,
+            Err(refusal) => return self.refuse(handle.attempt, refusal),
+        };
+        let caller = self.caller;
+        let prepared = self.store.read(|view| dispatch::prepare(view, caller, job, handle.attempt, resume.as_deref()));
+        let ready = match prepared {
+            Ok(Prepared::Ready(ready)) => ready,
+            Ok(Prepared::Refused(refusal)) => return self.refuse(handle.attempt, refusal),
+            Err(error) => {
+                self.put_back(next, &error)?;
+                return Err(error);
+            }
+        };
+        fault::point("run.prepared");
+        if !self.keeper_lives() {
+            match Keeper::start() {
+                Ok(keeper) => self.keeper = Some(keeper),
                 Err(error) => {
-                    self.give_back(handle.attempt)?;
+                    self.give_back(next)?;
                     return Err(error);
                 }
-            };
+            }
         }
-        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
-        dispatch::commit(self.store, job, handle, keeper)?;
+        let keeper = self.keeper.as_ref().ok_or_else(no_keeper)?;
+        match dispatch::commit(self.store, job, handle, keeper, ready.missing.as_deref()) {
+            Ok(()) => Ok(Dispatched::Go(ready.start, resume)),
+            Err(error) if error.code == Code::Stopped => {
+                self.give_back(next)?;
+                Ok(Dispatched::Ended(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keeper_lives(&mut self) -> bool {
+        self.keeper.as_mut().is_some_and(|keeper| matches!(keeper.wait(Duration::ZERO), Ok(None)))
+    }
+
+    /// Tells the keeper of a dispatched attempt.
+    fn go(&mut self, start: &Start) -> Result<()> {
         fault::point("run.dispatched");
+        let keeper = self.keeper.as_mut().ok_or_else(no_keeper)?;
         if let Err(error) = keeper.go(start) {
             // It did not hear of the attempt; that it is gone is found when it is waited for.
             tracing::debug!(%error, "the keeper did not take the attempt");
@@ -109,7 +136,7 @@ impl Runner<'_> {
         }
     }
 
-    fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<(Option<Ended>, Option<Next>)> {
+    fn refuse(&mut self, id: AttemptId, refusal: Error) -> Result<Dispatched> {
         let state = self.store.write(clock::now(), |ledger| ledger.refuse(id, refusal.code, &refusal.message))?;
         self.clear(id);
         self.tally.failed += 1;
@@ -122,13 +149,16 @@ impl Runner<'_> {
             detail: refusal.message,
             took: Span(0),
         };
-        Ok((Some(ended), None))
+        Ok(Dispatched::Ended(Some(ended)))
     }
 
-    /// Settles, and claims the next in the same commit. An unknown commit is read back once and settled alone.
+    /// Settles, and claims the next in the same commit, and dispatches it too where that takes nothing else. An unknown
+    /// commit is read back once and settled alone.
     fn settle(&mut self, attempt: &Attempt, evidence: &Evidence, claim_too: bool) -> Result<(State, Option<Next>)> {
         let random = random::bytes()?;
-        let Self { store, config, wanted, owner, .. } = self;
+        let lives = claim_too && self.keeper_lives();
+        let Self { store, caller, config, wanted, owner, keeper, .. } = self;
+        let keeper = keeper.as_ref().filter(|_| lives);
         let both = store.write(clock::now(), |ledger| {
             let state = settle_one(ledger, attempt, evidence)?;
             let next = if claim_too {
@@ -136,11 +166,13 @@ impl Runner<'_> {
             } else {
                 None
             };
-            let next = next.and_then(|(next, _)| next);
-            if let Some((_, handle)) = &next {
-                ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
-            }
-            Ok((state, next.map(|(job, handle)| Next { job, handle })))
+            let Some((job, handle)) = next.and_then(|(next, _)| next) else { return Ok((state, None)) };
+            ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
+            let dispatched = match keeper {
+                Some(keeper) => dispatch::at_once(ledger, caller, &job, &handle, keeper)?,
+                None => None,
+            };
+            Ok((state, Some(Next { job, handle, dispatched })))
         });
         match both {
             Err(error) if error.code == Code::CommitUnknown => {

@@ -106,6 +106,56 @@ fn a_runner_that_is_killed_anywhere_leaves_a_true_account() {
     }
 }
 
+/// Where the settlement of one attempt is also the dispatch of the next: what the kill leaves of the first, and whether the
+/// second has an attempt that never began.
+const FOLLOWING: &[(&str, bool, bool)] = &[
+    ("run.laid_out", false, false),
+    ("store.before_commit:3", false, false),
+    ("store.after_commit:3", true, true),
+    ("run.settled", true, true),
+    ("run.dispatched:2", true, true),
+];
+
+#[test]
+fn a_kill_between_two_attempts_loses_neither() {
+    for (point, settled, claimed) in FOLLOWING {
+        let shop = Shop::new();
+        let first = shop.submit(&["--", "/bin/sh", "-c", "echo one >> runs"]);
+        let second = shop.submit(&["--", "/bin/sh", "-c", "echo two >> runs; echo $ARES_ATTEMPT"]);
+        assert_ne!(shop.run_with(&[("ARES_FAULT", point)], "ares-run", &["--drain"]).status, 0, "{point}");
+        let state = |settled: bool| if settled { "succeeded" } else { "running" };
+        assert_eq!(shop.state(&first), state(*settled), "{point}");
+        assert_eq!(shop.state(&second), if *claimed { "running" } else { "queued" }, "{point}");
+        // What was laid out and never claimed is a leftover until the attempt of this name comes.
+        assert!(shop.root().join(format!("attempts/{second}.1")).exists(), "{point}");
+        if *claimed {
+            assert_eq!((found(&shop, &first), found(&shop, &second)), (Done, Queued), "{point}");
+        }
+        assert_eq!(shop.job(&second)["tries"], 0, "{point}");
+        assert_eq!(shop.run("ares-run", &["--drain"]).status, 0, "{point}");
+        assert_eq!(shop.file("runs"), "one\ntwo\n", "{point}");
+        let again = if *claimed { 2 } else { 1 };
+        assert_eq!(shop.output(&second, "stdout"), format!("{second}.{again}\n"), "{point}");
+        assert_eq!(shop.reconciled(), 0, "{point}");
+        shop.clean();
+    }
+}
+
+#[test]
+fn what_is_laid_out_for_an_attempt_is_left_alone_until_it_is_claimed() {
+    let shop = Shop::new();
+    let first = shop.submit(&["--", "true"]);
+    let second = shop.submit(&["--", "/bin/sh", "-c", "echo really"]);
+    let run = shop.start(&[("ARES_FAULT", "run.laid_out:sleep=1500")], "ares-run", &["--drain"]);
+    let folder = shop.root().join(format!("attempts/{second}.1"));
+    eventually("it is laid out", || folder.exists().then_some(()));
+    // Whoever tidies waits for its writer, and then it is claimed.
+    assert_eq!(shop.run("ares-fsck", &["--repair"]).out, "");
+    assert_eq!(run.end().status, 0);
+    assert_eq!((shop.state(&first).as_str(), shop.output(&second, "stdout").as_str()), ("succeeded", "really\n"));
+    shop.clean();
+}
+
 #[test]
 fn a_keeper_that_is_killed_anywhere_leaves_a_true_account() {
     for (point, allowed, acted) in KEEPER {

@@ -60,18 +60,26 @@ fn a_second_signal_ends_the_worker_at_once() {
 
 #[test]
 fn case_10_what_was_only_claimed_goes_back_without_a_try() {
-    let shop = Shop::new();
-    let first = shop.script(&[], "echo $$ > pid; true");
-    let next = shop.script(&[], "true");
-    // The next job is claimed together with the settlement; the runner is told to end right after that.
-    let run = shop.start(&[("ARES_FAULT", "run.settled:sleep=1500")], "ares-run", &["--drain"]);
-    eventually("the first is settled", || (shop.state(&first) == "succeeded").then_some(()));
-    assert_eq!(shop.state(&next), "claimed");
-    run.send(Signal::TERM);
-    assert_eq!(run.end().status, 0);
-    let shown = shop.job(&next);
-    assert_eq!((&shown["state"], &shown["tries"], &shown["attempt"]), (&"queued".into(), &0.into(), &1.into()));
-    shop.clean();
+    // The next job is claimed together with the settlement, and dispatched too where nothing is handed over; the runner
+    // is told to end right after that.
+    for (prompt, then) in [(&["--file", "words"][..], "claimed"), (&[], "running")] {
+        let shop = Shop::new();
+        std::fs::write(shop.path().join("words"), "some").unwrap();
+        let first = shop.script(&[], "echo $$ > pid; true");
+        let next = shop.script(prompt, "echo ran > ran");
+        let run = shop.start(&[("ARES_FAULT", "run.settled:sleep=1500")], "ares-run", &["--drain"]);
+        eventually("the first is settled", || (shop.state(&first) == "succeeded").then_some(()));
+        assert_eq!(shop.state(&next), then);
+        run.send(Signal::TERM);
+        assert_eq!(run.end().status, 0);
+        let shown = shop.job(&next);
+        assert_eq!((&shown["state"], &shown["tries"], &shown["attempt"]), (&"queued".into(), &0.into(), &1.into()));
+        assert_eq!(shown["release_count"], shop.job(&first)["release_count"], "it is not the job's fault");
+        assert!(!shop.path().join("ran").exists());
+        assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
+        assert_eq!((shop.state(&next).as_str(), shop.file("ran").as_str()), ("succeeded", "ran\n"));
+        shop.clean();
+    }
 }
 
 #[test]
