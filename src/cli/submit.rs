@@ -282,9 +282,10 @@ impl Args {
         let (end, name) = if cx.null() { (b'\0', "record") } else { (b'\n', "line") };
         let text = read(Path::new("-"), BATCH_MAX)?;
         let base = self.ask()?;
-        let asked = serde_json::to_vec(&base).unwrap_or_default();
-        let digest = Digest::of("ares.submit.batch.1", &[caller.cwd_bytes(), &asked, &text]);
-        let request = Request { op_id: cx.op_id().map(str::to_owned), digest };
+        let request = Request::new(cx.op_id().map(str::to_owned), || {
+            let asked = serde_json::to_vec(&base).unwrap_or_default();
+            Digest::of("ares.submit.batch.1", &[caller.cwd_bytes(), &asked, &text])
+        });
         let now = cx.now();
         submit::submit_many(store, now, caller, config, &request, |queue| {
             for (at, record) in text.split(|byte| *byte == end).enumerate() {

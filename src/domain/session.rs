@@ -13,7 +13,7 @@ states! {
     Open => Broken;
 }
 
-/// A session id of our own making: `YYYYMMDD_HHMMSS_` and six hex digits.
-pub fn own_id(now: super::time::Time, random: [u8; 3]) -> String {
-    format!("{}_{:02x}{:02x}{:02x}", now.compact(), random[0], random[1], random[2])
+/// A session id of our own making: `YYYYMMDD_HHMMSS_` and six hex digits, the last of this number.
+pub fn own_id(now: super::time::Time, number: u32) -> String {
+    format!("{}_{:06x}", now.compact(), number & 0xFF_FFFF)
 }

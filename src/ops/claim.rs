@@ -108,7 +108,7 @@ pub fn claim(
         .chain([reserve.to_string()])
         .collect::<Vec<_>>();
     let fields: Vec<&[u8]> = asked.iter().map(String::as_bytes).collect();
-    let request = Request { op_id, digest: Digest::of("ares.claim.1", &fields) };
+    let request = Request::new(op_id, || Digest::of("ares.claim.1", &fields));
     let random = random::bytes()?;
     let once = |store: &mut Store| {
         store.operate(clock::now(), "claim", &request, |ledger| {

@@ -52,7 +52,7 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
     let Order { job, decision, because, seen } = order;
     let text = seen.map_or_else(String::new, |digest| digest.to_string());
     let fields: [&[u8]; 4] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes(), text.as_bytes()];
-    let request = Request { op_id, digest: Digest::of("ares.decide.1", &fields) };
+    let request = Request::new(op_id, || Digest::of("ares.decide.1", &fields));
     if because.trim().is_empty() {
         return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
     }

@@ -92,7 +92,7 @@ impl Order {
         let export = self.export.as_ref().map_or_else(String::new, |path| path.display().to_string());
         let fields = [number(self.older_than.map(|span| span.0)), number(self.keep), export];
         let fields: Vec<&[u8]> = fields.iter().map(String::as_bytes).collect();
-        Request { op_id, digest: Digest::of("ares.gc.1", &fields) }
+        Request::new(op_id, || Digest::of("ares.gc.1", &fields))
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 fn request(op_id: Option<String>, what: &str) -> Request {
-    Request { op_id, digest: Digest::of("ares.init.1", &[what.as_bytes()]) }
+    Request::new(op_id, || Digest::of("ares.init.1", &[what.as_bytes()]))
 }
 
 /// Makes a store; says whether there was none before. Where there is one nothing changes, so it may be repeated as often
@@ -22,7 +22,7 @@ pub fn init(root: &Path, unsafe_fs: bool, op_id: Option<String>, wait: Option<Du
 }
 
 fn remember(root: &Path, request: Request, wait: Option<Duration>) -> Result<()> {
-    if request.op_id.is_none() {
+    if !request.is_explicit() {
         return Ok(());
     }
     let mut store = Store::open(&store::find(Some(root), root)?, wait)?;

@@ -21,26 +21,28 @@ const HOME_GROUP: &str = "home:";
 #[derive(Debug)]
 pub struct Resolved {
     pub(super) spec: Spec,
-    pub(super) asked: Digest,
+    /// Its key, with the digest of what was asked for.
+    pub(super) key: Option<(String, Digest)>,
     pub(super) prompt: Option<Object>,
     pub(super) home: String,
-    pub(super) key: Option<String>,
     pub(super) if_active: Option<(String, IfActive)>,
 }
 
-/// Resolves requests one after the other; programs that repeat are looked up once.
+/// Resolves requests one after the other; programs and directories that repeat are looked up once.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     caller: &'a Caller,
     config: &'a Config,
     now: Time,
     programs: HashMap<(String, String), String>,
+    /// The directory that was asked for last, and what it is.
+    latest_dir: Option<(Option<String>, String)>,
 }
 
 impl<'a> Resolver<'a> {
     /// A resolver for this caller.
     pub fn new(caller: &'a Caller, config: &'a Config, now: Time) -> Self {
-        Self { caller, config, now, programs: HashMap::new() }
+        Self { caller, config, now, programs: HashMap::new(), latest_dir: None }
     }
 
     /// Resolves one request; nothing is committed.
@@ -51,7 +53,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn resolve_with(&mut self, spool: &Spool, ask: Ask) -> Result<Resolved> {
         let name = ask.worker.clone().unwrap_or_else(|| "command".to_owned());
         check_words(&ask)?;
-        let asked = request_digest(self.caller, &ask);
+        let key = ask.key.clone().map(|key| (key, request_digest(self.caller, &ask)));
         let entry = self.config.worker.get(&name).cloned().unwrap_or_default();
         let builtin = worker::builtin(&name);
         if builtin.is_none() && !self.config.worker.contains_key(&name) {
@@ -66,9 +68,7 @@ impl<'a> Resolver<'a> {
                 .ok_or_else(|| Error::new(Code::BadConfig, format!("worker '{name}' names no adapter")))?,
         };
         let input = prompt_of(&ask)?;
-        let absolute = ask.dir.as_deref().is_some_and(|dir| Path::new(dir).is_absolute());
-        let base = if absolute { Path::new("/") } else { self.caller.cwd()? };
-        let dir = dir::named(base, ask.dir.as_deref())?;
+        let dir = self.dir(ask.dir.as_deref())?;
         let (program, argv) = self.program(adapter, &name, &entry, ask.argv.clone(), &dir)?;
         let home = entry.home.clone().unwrap_or_default();
         let prompt = input.as_deref().map(|bytes| spool.prepare(bytes)).transpose()?;
@@ -114,7 +114,20 @@ impl<'a> Resolver<'a> {
             config_digest: self.config.digest,
         };
         adapter.check(&spec, input.as_deref())?;
-        Ok(Resolved { spec, asked, prompt, home, key: ask.key, if_active: ask.if_active })
+        Ok(Resolved { spec, key, prompt, home, if_active: ask.if_active })
+    }
+
+    /// The absolute directory.
+    fn dir(&mut self, asked: Option<&str>) -> Result<String> {
+        let absolute = asked.is_some_and(|dir| Path::new(dir).is_absolute());
+        let asked = asked.map(str::to_owned);
+        if let Some((_, dir)) = self.latest_dir.as_ref().filter(|(latest, _)| *latest == asked) {
+            return Ok(dir.clone());
+        }
+        let base = if absolute { Path::new("/") } else { self.caller.cwd()? };
+        let dir = dir::named(base, asked.as_deref())?;
+        self.latest_dir = Some((asked, dir.clone()));
+        Ok(dir)
     }
 
     /// The absolute program and its arguments.

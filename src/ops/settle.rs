@@ -54,7 +54,7 @@ pub struct Settled {
 /// Settles an attempt, or says that it was settled in the same way before.
 pub fn settle(store: &mut Store, op_id: Option<String>, say: &Say) -> Result<Settled> {
     let report = report(say);
-    let request = Request { op_id, digest: digest(say) };
+    let request = Request::new(op_id, || digest(say));
     let result = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
     let now = clock::now();
     let seen = Seen { exit: say.exit, signal: say.signal, ended: now.0, ..Seen::exited(0) };

@@ -40,7 +40,7 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
     let jobs: Vec<String> = order.jobs.iter().map(ToString::to_string).collect();
     let decision = order.decision.map_or("hold", Decision::word);
     let text = format!("{} {:?} {} {decision}", jobs.join(" "), order.label, order.hard);
-    let request = Request { op_id, digest: Digest::of("ares.stop.1", &[text.as_bytes(), order.because.as_bytes()]) };
+    let request = Request::new(op_id, || Digest::of("ares.stop.1", &[text.as_bytes(), order.because.as_bytes()]));
     // A dead owner's claim is released first, so that its job is cancelled now and not at the next reconcile.
     if store.repeated::<Vec<Stopped>>("stop", &request)?.is_none() {
         super::reconcile::pass(store, false)?;

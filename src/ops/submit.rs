@@ -32,7 +32,7 @@ pub fn submit(
     op_id: Option<String>,
     ask: Ask,
 ) -> Result<Submitted> {
-    let request = Request { op_id, digest: request_digest(caller, &ask) };
+    let request = Request::new(op_id, || request_digest(caller, &ask));
     if let Some(first) = store.repeated("submit", &request)? {
         return Ok(first);
     }
@@ -40,7 +40,7 @@ pub fn submit(
     fault::point("submit.prepared");
     store.operate(now, "submit", &request, |ledger| {
         let skip = Skip::of(&resolved);
-        let submitted = queue(ledger, caller, resolved)?;
+        let submitted = queue(ledger, caller, &submitted_by(caller), resolved)?;
         Ok(done(&[(submitted, skip)], submitted))
     })
 }
@@ -56,13 +56,13 @@ pub fn submit_many(
     mut next: impl FnMut(&mut dyn FnMut(Ask) -> Result<()>) -> Result<()>,
 ) -> Result<Vec<Submitted>> {
     let spool = store.spool();
-    let mut resolver = Resolver::new(caller, config, now);
+    let (mut resolver, by) = (Resolver::new(caller, config, now), submitted_by(caller));
     store.operate(now, "submit", request, |ledger| {
         let mut all = Vec::new();
         next(&mut |ask| {
             let resolved = resolver.resolve_with(&spool, ask)?;
             let skip = Skip::of(&resolved);
-            let submitted = queue(ledger, caller, resolved)?;
+            let submitted = queue(ledger, caller, &by, resolved)?;
             all.push((submitted, skip.filter(|_| matches!(submitted, Submitted::Skipped(_)))));
             Ok(())
         })?;
@@ -85,7 +85,7 @@ impl Skip {
     fn of(resolved: &Resolved) -> Option<Self> {
         let (label, _) = resolved.if_active.as_ref()?;
         let spec = &resolved.spec;
-        let key = resolved.key.as_ref().map_or_else(String::new, |key| format!("key '{key}', "));
+        let key = resolved.key.as_ref().map_or_else(String::new, |(key, _)| format!("key '{key}', "));
         let words = if is_command(spec) {
             std::iter::once(&spec.program).chain(&spec.argv).map(String::as_str).collect::<Vec<_>>().join(" ")
         } else {
@@ -124,12 +124,12 @@ fn done<T>(submitted: &[(Submitted, Option<Skip>)], answer: T) -> Done<T> {
 }
 
 /// Commits one resolved request as a job.
-fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result<Submitted> {
-    let Resolved { mut spec, asked, prompt, home, key, if_active } = resolved;
-    if let Some(key) = &key
+fn queue(ledger: &mut Ledger<'_>, caller: &Caller, submitted_by: &str, resolved: Resolved) -> Result<Submitted> {
+    let Resolved { mut spec, prompt, home, key, if_active } = resolved;
+    if let Some((key, asked)) = &key
         && let Some((digest, job)) = ledger.key(key)?
     {
-        if digest == asked {
+        if digest == *asked {
             return Ok(Submitted::Job(job));
         }
         return Err(Error::new(
@@ -162,8 +162,7 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
     if let Some(prompt) = &prompt {
         ledger.put(prompt)?;
     }
-    let submitted_by = submitted_by(caller);
-    let job = ledger.insert_job(&NewJob { spec: &spec, session, submitted_by: &submitted_by })?;
+    let job = ledger.insert_job(&NewJob { spec: &spec, session, submitted_by })?;
     for old in replaced {
         ledger.replace(old, job)?;
     }
@@ -172,8 +171,8 @@ fn queue(ledger: &mut Ledger<'_>, caller: &Caller, resolved: Resolved) -> Result
     {
         ledger.insert_edge(session, parent_attempt.session, parent)?;
     }
-    if let Some(key) = &key {
-        ledger.insert_key(key, &asked, job)?;
+    if let Some((key, asked)) = &key {
+        ledger.insert_key(key, asked, job)?;
     }
     Ok(Submitted::Job(job))
 }

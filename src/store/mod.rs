@@ -98,6 +98,8 @@ pub struct Ledger<'a> {
     by: &'a str,
     /// Jobs that were cancelled because of others, for the operation that did it.
     cancelled: Vec<JobId>,
+    /// The number in the name of the session that was made last.
+    last_name: Option<u32>,
 }
 
 impl<'a> std::ops::Deref for Ledger<'a> {
@@ -195,7 +197,7 @@ impl Store {
         let tx = Transaction::new(&mut self.connection, TransactionBehavior::Immediate).sql("begin the transaction")?;
         fault::point("store.began");
         let view = View { connection: &tx, root: &self.root };
-        let answer = body(&mut Ledger { view, now, by: &self.by, cancelled: Vec::new() })?;
+        let answer = body(&mut Ledger { view, now, by: &self.by, cancelled: Vec::new(), last_name: None })?;
         fault::point("store.before_commit");
         if fault::fails("store.commit") {
             return Err(Error::new(Code::CommitUnknown, "the commit failed: asked for by a test"));

@@ -12,10 +12,20 @@ use serde::de::DeserializeOwned;
 /// What a mutating command asks for, so that a repetition can be told from another request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The caller's own id of this request.
-    pub op_id: Option<String>,
-    /// The digest of everything asked for.
-    pub digest: Digest,
+    /// The caller's own id of this request, with the digest of everything asked for.
+    explicit: Option<(String, Digest)>,
+}
+
+impl Request {
+    /// A request under the caller's id; without one it is never compared with another, and has no digest.
+    pub fn new(op_id: Option<String>, digest: impl FnOnce() -> Digest) -> Self {
+        Self { explicit: op_id.map(|op_id| (op_id, digest())) }
+    }
+
+    /// Whether the caller gave it an id.
+    pub fn is_explicit(&self) -> bool {
+        self.explicit.is_some()
+    }
 }
 
 /// One row of the log.
@@ -95,7 +105,7 @@ impl Store {
                 return Ok(first);
             }
             let done = body(ledger)?;
-            if done.changed || request.op_id.is_some() {
+            if done.changed || request.explicit.is_some() {
                 ledger.record(verb, Some(request), &done)?;
             }
             Ok(done.answer)
@@ -105,7 +115,7 @@ impl Store {
     /// The first answer of an operation that is repeated, for what has to be done before its transaction begins: it is
     /// not done twice, and need not be possible any more.
     pub fn repeated<T: DeserializeOwned>(&self, verb: &str, request: &Request) -> Result<Option<T>> {
-        if request.op_id.is_none() {
+        if request.explicit.is_none() {
             return Ok(None);
         }
         self.read(|view| view.first_answer(verb, request))
@@ -115,12 +125,12 @@ impl Store {
 impl Ledger<'_> {
     /// Adds a row to the log; the answer is kept for an explicit op-id only.
     pub fn record<T: Serialize>(&mut self, verb: &str, request: Option<&Request>, done: &Done<T>) -> Result<()> {
-        let op_id = request.and_then(|request| request.op_id.as_deref());
-        let explicit = request.filter(|_| op_id.is_some());
+        let explicit = request.and_then(|request| request.explicit.as_ref());
         let answer = explicit.map(|_| serde_json::to_string(&done.answer).unwrap_or_default());
         let sql = "INSERT INTO operations (op_id, verb, subject, request, answer, by, note, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let request = explicit.map(|request| request.digest.bytes().as_slice());
+        let request = explicit.map(|(_, digest)| digest.bytes().as_slice());
+        let op_id = explicit.map(|(op_id, _)| op_id);
         let note = [done.note.clone(), cancelled(&std::mem::take(&mut self.cancelled))];
         let note = note.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         let row = params![op_id, verb, done.subject, request, answer, self.by, note, self.now.0];
@@ -152,7 +162,7 @@ impl Ledger<'_> {
 
 impl View<'_> {
     fn first_answer<T: DeserializeOwned>(&self, verb: &str, request: &Request) -> Result<Option<T>> {
-        let Some(op_id) = &request.op_id else { return Ok(None) };
+        let Some((op_id, asked)) = &request.explicit else { return Ok(None) };
         let sql = "SELECT verb, request, answer FROM operations WHERE op_id = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("look for the operation")?;
         let read = |row: &rusqlite::Row<'_>| {
@@ -163,7 +173,7 @@ impl View<'_> {
         else {
             return Ok(None);
         };
-        if first_verb != verb || digest != request.digest.bytes() {
+        if first_verb != verb || digest != asked.bytes() {
             return Err(Error::new(
                 Code::OperationConflict,
                 format!("operation '{op_id}' was another request ({first_verb})"),

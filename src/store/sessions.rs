@@ -51,8 +51,13 @@ impl Ledger<'_> {
         let sql =
             "INSERT INTO sessions (name, worker, credential_home) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
         loop {
-            // Six hex digits repeat now and then within a second of a large batch.
-            let name = own_id(self.now, crate::host::random::bytes()?);
+            // The first of a transaction is drawn, and the others count on from it; what is taken already is passed over.
+            let next = match self.last_name {
+                Some(last) => last.wrapping_add(1),
+                None => u32::from_be_bytes(crate::host::random::bytes()?),
+            };
+            self.last_name = Some(next);
+            let name = own_id(self.now, next);
             let row = params![name, worker, credential_home];
             let made = self.connection.prepare_cached(sql).and_then(|mut s| s.execute(row)).sql("make a session")?;
             if made == 1 {
