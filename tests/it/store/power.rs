@@ -3,6 +3,7 @@
 //! that nobody synced shows that the loss is one.
 
 use crate::harness::{Lab, has, skipped};
+use crate::run::eventually;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
@@ -55,6 +56,10 @@ impl Disk {
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
         drop(root);
         assert_eq!(self.lab.sh("PATH=$PATH:/usr/sbin:/sbin umount disk").status, 0);
+        // Whoever makes itself a mount namespace meanwhile has the disk in it, which is without power until it is let go.
+        eventually("the disk is let go", || {
+            self.lab.sh("PATH=$PATH:/usr/sbin:/sbin losetup -j image").out.is_empty().then_some(())
+        });
         assert!(self.mount(), "it is mounted again");
     }
 
