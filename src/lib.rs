@@ -68,7 +68,7 @@
 //!    `mark` says its number, the keeper watches limits and orders, sweeps what is left, and writes `exit`. The worker
 //!    writes to files by itself; only where a job passes secrets on does the keeper read pipes, and replaces them.
 //! 5. **Read** (`ops/collect.rs`, `worker/`): the adapter reads the output as it grows and says what happened.
-//! 6. **Settled** (`ops/run.rs`): content is stored, and one transaction writes outcome, receipt, usage, the job's move and
+//! 6. **Settled** (`ops/run/attempt.rs`): content is stored, and one transaction writes outcome, receipt, usage, the job's move and
 //!    its event; with the next claim in the same commit. What follows it is offered, or cancelled.
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and

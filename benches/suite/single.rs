@@ -27,6 +27,8 @@ pub(crate) fn run(lab: &Lab, report: &mut Report) {
         ("nothing, static", None),
         ("/bin/true", None),
         ("sqlite3 insert", None),
+        ("SQLite alone reads one row of the store", None),
+        ("SQLite alone writes one row of the store", None),
         ("nq", None),
         ("task-spooler", None),
         ("ares-submit", Some(2.2)),
@@ -65,6 +67,9 @@ fn round(lab: &Lab, store: &Path, database: &Path, times: &mut Times) {
     take("ares-settle", ours("ares-settle").args([&handle, "ok"]));
     take("ares-show", ours("ares-show").arg("1"));
     take("ares-list", ours("ares-list").args(["--limit", "100"]));
+    let (floor, file) = (lab.tmp.join("floor"), store.join("ares.db"));
+    take("SQLite alone reads one row of the store", Command::new(&floor).arg(&file));
+    take("SQLite alone writes one row of the store", Command::new(&floor).arg(&file).arg("write"));
     if lab.plain.join("ares-submit").exists() {
         take(
             "ares-submit, dynamic",

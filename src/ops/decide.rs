@@ -50,19 +50,24 @@ pub struct Order {
 /// anything of the old attempt lives. A job that is held after five releases is offered again by `retry`.
 pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: &Order) -> Result<Decided> {
     let Order { job, decision, because, seen } = order;
-    let text = seen.map_or_else(String::new, |digest| digest.to_string());
-    let fields: [&[u8]; 4] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes(), text.as_bytes()];
-    let request = Request::new(op_id, || Digest::of("ares.decide.1", &fields));
     if because.trim().is_empty() {
         return Err(Error::new(Code::Usage, "a decision needs its reason").hint("add --because TEXT"));
     }
-    if let Some(first) = store.repeated("decide", &request)? {
-        return clear(store, first);
+    let text = seen.map_or_else(String::new, |digest| digest.to_string());
+    let fields: [&[u8]; 4] = [&job.0.to_be_bytes(), decision.word().as_bytes(), because.as_bytes(), text.as_bytes()];
+    let request = Request::new(op_id, || Digest::of("ares.decide.1", &fields));
+    match store.repeated("decide", &request)? {
+        Some(first) => clear(store, first),
+        None => apply(store, caller, &request, order),
     }
+}
+
+fn apply(store: &mut Store, caller: &Caller, request: &Request, order: &Order) -> Result<Decided> {
+    let Order { job, decision, because, seen } = order;
     let found = store.read(|view| view.job(*job))?;
     let latest = AttemptId { job: *job, n: found.facts.attempt };
     if found.state != State::Uncertain {
-        return store.operate(clock::now(), "decide", &request, |ledger| decide_at_rest(ledger, latest, *decision));
+        return store.operate(clock::now(), "decide", request, |ledger| decide_at_rest(ledger, latest, *decision));
     }
     if matches!(decision, Decision::Retry | Decision::NoEffect) {
         refuse_survivors(store, latest)?;
@@ -75,7 +80,7 @@ pub fn decide(store: &mut Store, caller: &Caller, op_id: Option<String>, order: 
     let kept = store.spool().prepare(packet.text().as_bytes())?;
     let answer = if *decision == Decision::Ok { evidence::answer(store, caller, latest)? } else { None };
     let answer = answer.map(|answer| store.spool().prepare(answer.as_bytes())).transpose()?;
-    let decided = store.operate(clock::now(), "decide", &request, |ledger| {
+    let decided = store.operate(clock::now(), "decide", request, |ledger| {
         let evidence = ledger.put(&kept)?;
         if let Some(answer) = &answer {
             let digest = ledger.put(answer)?;
@@ -121,6 +126,11 @@ pub fn adopt(
     job: JobId,
     signals: &mut Signals,
 ) -> Result<Decided> {
+    // What is adopted may differ from one look to the next; what was asked for does not.
+    let request = Request::new(op_id, || Digest::of("ares.adopt.1", &[&job.0.to_be_bytes()]));
+    if let Some(first) = store.repeated("decide", &request)? {
+        return clear(store, first);
+    }
     let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
     while !survivors(store, latest)?.is_empty() {
         if signals.count() > 0 {
@@ -135,7 +145,8 @@ pub fn adopt(
     };
     let proposal = packet.proposal.ok_or_else(none)?;
     let because = format!("adopted: {}", proposal.reason);
-    decide(store, caller, op_id, &Order { job, decision: proposal.decision, because, seen: Some(packet.digest) })
+    let order = Order { job, decision: proposal.decision, because, seen: Some(packet.digest) };
+    apply(store, caller, &request, &order)
 }
 
 /// Processes of an attempt that are still alive stand in the way of running it again.

@@ -58,11 +58,11 @@ pub fn wrap(
     let ended = if capture {
         captured(store, caller, &handle, command, &mut signals).map(|status| (status, 0))
     } else {
-        inherited(store, &handle, command, &mut signals).and_then(|status| {
+        inherited(store, &handle, command, &mut signals).and_then(|(status, asked)| {
             // The end of the command is recorded also where it cannot be looked what it left.
             let left =
                 process::marked(&attempt.id.to_string(), &store.root().to_string_lossy()).map_or(0, |left| left.len());
-            record(store, &handle, &attempt, status, left)?;
+            record(store, &handle, &attempt, (status, asked), left)?;
             Ok((status, left))
         })
     };
@@ -83,19 +83,20 @@ fn variables(store: &Store, handle: &Handle) -> [(&'static str, String); 4] {
 }
 
 /// Runs it with the caller's streams; what asks us to end is handed on.
-fn inherited(store: &Store, handle: &Handle, command: &[OsString], signals: &mut Signals) -> Result<Status> {
+/// Says whether any was.
+fn inherited(store: &Store, handle: &Handle, command: &[OsString], signals: &mut Signals) -> Result<(Status, bool)> {
     let variables = variables(store, handle);
     let env: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let (program, args) = command.split_first().ok_or_else(|| Error::new(Code::Usage, "no command"))?;
     let child = match spawn::start_inherited(program, args, &env) {
         Ok(child) => child,
-        Err(error) => return Ok(Status::NotExecuted(error.raw_os_error().unwrap_or(0))),
+        Err(error) => return Ok((Status::NotExecuted(error.raw_os_error().unwrap_or(0)), false)),
     };
     let identity = Identity::of(child.pid())?;
     let mut handed_on = 0;
     loop {
         if let Some(status) = child.wait_timeout(LOOK)? {
-            return Ok(status);
+            return Ok((status, handed_on > 0));
         }
         if signals.count() > handed_on
             && let Some(identity) = &identity
@@ -116,12 +117,23 @@ pub fn left_words(left: usize) -> Option<String> {
 }
 
 /// Settles by the command's end, unless the command has done so itself.
-fn record(store: &mut Store, handle: &Handle, attempt: &Attempt, status: Status, left: usize) -> Result<()> {
+fn record(
+    store: &mut Store,
+    handle: &Handle,
+    attempt: &Attempt,
+    (status, asked): (Status, bool),
+    left: usize,
+) -> Result<()> {
     let settled = store.read(|view| Ok(view.attempt(attempt.id)?.state))?;
     if matches!(settled, AttemptState::Ended | AttemptState::Uncertain) {
         return Ok(());
     }
     let (outcome, code, because, exit, signal) = match status {
+        // What it had done by then nobody knows, whatever it makes of being asked to end.
+        Status::Exit(n) if asked => {
+            let because = format!("asked to end, exit status {n}");
+            (Outcome::Ambiguous, Some(Code::StoppedRunning), because, Some(n), None)
+        }
         Status::Exit(0) => (Outcome::Ok, None, String::new(), Some(0), None),
         Status::Exit(n) => (Outcome::Error, Some(Code::ExitStatus), format!("exit status {n}"), Some(n), None),
         Status::Signal(n) => (Outcome::Ambiguous, Some(Code::Signalled), format!("ended by signal {n}"), None, Some(n)),

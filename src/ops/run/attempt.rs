@@ -153,33 +153,44 @@ impl Runner<'_> {
     }
 
     /// Settles, and claims the next in the same commit, and dispatches it too where that takes nothing else. An unknown
-    /// commit is read back once and settled alone.
+    /// commit is read back once: what it applied is gone on with, and where it applied nothing, only the settlement is
+    /// tried again.
     fn settle(&mut self, attempt: &Attempt, evidence: &Evidence, claim_too: bool) -> Result<(State, Option<Next>)> {
         let random = random::bytes()?;
         let lives = claim_too && self.keeper_lives();
         let Self { store, caller, config, wanted, owner, keeper, .. } = self;
         let keeper = keeper.as_ref().filter(|_| lives);
-        let both = store.write(clock::now(), |ledger| {
+        let mut following = None;
+        let settled = store.write(clock::now(), |ledger| {
             let state = settle_one(ledger, attempt, evidence)?;
             let next = if claim_too {
                 ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))?
             } else {
                 None
             };
-            let Some((job, handle)) = next.and_then(|(next, _)| next) else { return Ok((state, None)) };
+            let Some((job, handle)) = next.and_then(|(next, _)| next) else { return Ok(state) };
             ledger.record("claim", None, &Done::new(handle.attempt.to_string(), ()))?;
             let dispatched = match keeper {
                 Some(keeper) => dispatch::at_once(ledger, caller, &job, &handle, keeper)?,
                 None => None,
             };
-            Ok((state, Some(Next { job, handle, dispatched })))
+            following = Some(Next { job, handle, dispatched });
+            Ok(state)
         });
-        match both {
+        match settled {
             Err(error) if error.code == Code::CommitUnknown => {
-                self.settle_again(attempt, evidence).map(|state| (state, None))
+                let state = self.settle_again(attempt, evidence)?;
+                let following = following.filter(|next| self.has(next));
+                Ok((state, following))
             }
-            other => other,
+            other => other.map(|state| (state, following)),
         }
+    }
+
+    /// Whether the record knows of this claim.
+    fn has(&self, next: &Next) -> bool {
+        let attempt = self.store.read(|view| view.attempt(next.handle.attempt));
+        attempt.is_ok_and(|attempt| attempt.check_handle(&next.handle).is_ok())
     }
 
     /// After an unknown commit: the record says what was applied; if nothing was, it is applied now, alone.

@@ -100,4 +100,18 @@ fn case_52_a_network_file_system_is_known_by_its_number() {
         let opened = ran.out.find("ares.db\"").expect("it is opened");
         assert!(asked < opened, "{command}: it is opened before it is asked where it lies");
     }
+    // The kernel's answer is made to say NFS: the eight bytes at its beginning are the number.
+    let strace = "strace -f -qq -o trace -e trace=statfs -e inject=statfs:poke_exit=@arg2=6969000000000000";
+    if !bash(&stock, &format!("{strace} true")).err.is_empty() {
+        return crate::harness::skipped("this strace changes no answers");
+    }
+    for command in ["ares-list", "ares-submit -- true", "ares-init other"] {
+        let ran = bash(&stock, &format!("{strace} {command}"));
+        assert_eq!(ran.status, 5, "{command}: {}", ran.err);
+        assert!(ran.err.contains("ARES_STORE_NETWORK") && ran.err.contains("nfs"), "{command}: {}", ran.err);
+    }
+    assert_eq!(
+        bash(&stock, &format!("{strace} ares-init --unsafe-fs other && {strace} ares-list --store other")).status,
+        0
+    );
 }

@@ -16,7 +16,7 @@ fn ran(shop: &Shop) -> usize {
 }
 
 #[test]
-fn a_dispatch_that_failed_starts_nothing() {
+fn case_51_a_dispatch_that_failed_starts_nothing() {
     let shop = Shop::new();
     let (job, status) = run(&shop, "store.commit:err=2");
     assert_eq!((status, ran(&shop)), (7, 0));
@@ -46,6 +46,25 @@ fn case_4_a_settlement_is_recorded_once_whatever_its_commit_says() {
         let log = shop.run("ares-log", &["--verb", "settle", "--format", "%(subject)"]);
         assert_eq!(log.out, format!("{job}.1\n"), "{fault}");
         assert_eq!(ran(&shop), 1);
+        shop.clean();
+    }
+}
+
+#[test]
+fn case_4_what_the_settling_commit_claimed_is_not_lost_with_its_answer() {
+    for (fault, commands) in
+        [("store.committed:err=3", true), ("store.commit:err=3", true), ("store.committed:err=3", false)]
+    {
+        let shop = Shop::new();
+        std::fs::write(shop.path().join("words"), "some").unwrap();
+        // What hands something over is only claimed in that commit, and a plain command dispatched too.
+        let prompt: &[&str] = if commands { &[] } else { &["--file", "words"] };
+        let script = "echo $ARES_ATTEMPT >> runs";
+        let jobs: Vec<String> = (0..3).map(|_| shop.script(prompt, script)).collect();
+        assert_eq!(shop.run_with(&[("ARES_FAULT", fault)], "ares-run", &["--drain"]).status, 0, "{fault}");
+        let all: String = jobs.iter().map(|job| format!("{job}.1\n")).collect();
+        assert_eq!(shop.file("runs"), all, "{fault}");
+        assert!(jobs.iter().all(|job| shop.state(job) == "succeeded"), "{fault}");
         shop.clean();
     }
 }

@@ -82,6 +82,13 @@ const CASES: &[Case] = &[
         input: "",
     },
     Case {
+        command: "ares-reconcile",
+        setup: "printf 'scenario: killed-saved\\nremember\\n' | ares-submit -w synthetic; ares-run -q",
+        args: &["1", "--adopt"],
+        other: &["1", "--decide", "ok", "--because", "so"],
+        input: "",
+    },
+    Case {
         command: "ares-gc",
         setup: "for n in 1 2 3; do ares-submit -- echo $n; done; ares-run --drain",
         args: &["--keep", "1", "--export", "."],

@@ -65,8 +65,24 @@ fn a_large_object_is_synced_and_in_place_before_its_row() {
     assert!(synced < renamed && renamed < named && named < row, "{}", lines.join("\n"));
 }
 
+/// A queue of commands costs one commit each: it settles one, and claims and dispatches the next.
 #[test]
-fn only_sqlite_opens_its_files() {
+fn a_job_costs_one_commit_and_one_that_is_handed_something_two() {
+    for (options, commits) in [(&[][..], 1), (&["--file", "words"], 2)] {
+        let stock = Stock::new();
+        std::fs::write(stock.path().join("words"), "some").unwrap();
+        for _ in 0..20 {
+            stock.submit(options, &["true"]);
+        }
+        let Some(lines) = trace(&stock, "fdatasync", "ares-run --drain") else { return };
+        let synced = lines.iter().filter(|line| line.contains("fdatasync(") && line.contains("ares.db-wal>")).count();
+        // A few more are the first claim and its dispatch, and the log that is begun anew.
+        assert!((20 * commits..20 * commits + 6).contains(&synced), "{synced} for {commits} a job");
+    }
+}
+
+#[test]
+fn case_47_only_sqlite_opens_its_files() {
     let stock = Stock::new();
     stock.submit(&[], &["true"]);
     let Some(lines) = trace(&stock, "open,openat,creat", "ares-run --drain") else { return };
