@@ -239,6 +239,10 @@ pub fn upgrade(root: &Path, wait: Option<Duration>) -> Result<i64> {
     }
     place::check_place(&store.view(), root)?;
     let before: i64 = store.pragma("user_version")?;
+    if before < 1 {
+        let said = format!("'{}' has version {before}, which no ares has written", database(root).display());
+        return Err(Error::new(Code::StoreDamaged, said));
+    }
     for (version, sql) in MIGRATIONS.iter().filter(|(version, _)| *version > before) {
         let what = format!("upgrade to version {version}");
         let tx = store.connection.transaction_with_behavior(TransactionBehavior::Immediate).sql(&what)?;
