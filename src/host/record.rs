@@ -106,7 +106,13 @@ pub fn read_mark(folder: &Path) -> Result<Mark> {
     if !dir::is_there(folder)? {
         return Ok(Mark::Lost);
     }
-    let Some(text) = read(&folder.join("mark"))? else { return Ok(Mark::Missing) };
+    let Some(text) = read(&folder.join("mark"))? else {
+        // The room for the end is there before the dispatch, and nothing else before the mark: where it is otherwise,
+        // someone was here, and that the mark is missing proves nothing.
+        let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+        let untouched = there(STAGED) && !["worker.lock", "stdout", "stderr"].into_iter().any(there);
+        return Ok(if untouched { Mark::Missing } else { Mark::Lost });
+    };
     let mut mark = Mark::Missing;
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
     for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
@@ -242,7 +248,14 @@ mod tests {
     fn a_mark_tells_how_far_it_came() {
         let base = tempfile::tempdir().unwrap();
         let folder = base.path();
+        assert_eq!(read_mark(folder).unwrap(), Mark::Lost, "what was laid out is gone");
+        reserve_end(folder).unwrap();
         assert_eq!(read_mark(folder).unwrap(), Mark::Missing);
+        for later in ["worker.lock", "stdout", "stderr"] {
+            std::fs::write(folder.join(later), "").unwrap();
+            assert_eq!(read_mark(folder).unwrap(), Mark::Lost, "{later} is made after it");
+            std::fs::remove_file(folder.join(later)).unwrap();
+        }
         let mut marks = Marks::begin(folder).unwrap();
         assert_eq!(read_mark(folder).unwrap(), Mark::AboutToStart);
         marks.started(77).unwrap();

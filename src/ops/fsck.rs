@@ -2,6 +2,7 @@
 //! leftovers which no row needs are removed where that is asked.
 
 use super::tidy;
+use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::Result;
 use crate::host::{dir, lock};
@@ -78,11 +79,10 @@ fn modes(root: &Path) -> Result<Vec<Fault>> {
 fn leftovers(store: &Store) -> Result<Vec<Fault>> {
     let folder = store.root().join("attempts");
     let names = dir::names(&folder)?;
-    let open = store.read(|view| Ok([view.open_attempts()?, view.uncertain_attempts()?].concat()))?;
     let mut left = Vec::new();
     for name in names {
         let needed = match name.parse::<AttemptId>() {
-            Ok(id) => open.iter().any(|attempt| attempt.id == id) || is_in_hand(store, id)?,
+            Ok(id) => is_in_hand(store, id)?,
             Err(_) => false,
         };
         if !needed && folder.join(&name).symlink_metadata().is_ok() {
@@ -92,9 +92,10 @@ fn leftovers(store: &Store) -> Result<Vec<Fault>> {
     Ok(left)
 }
 
-/// Whether a living owner is about to tidy it, or to claim it.
+/// Whether it is open, or a living owner is about to tidy it, or to claim it.
 fn is_in_hand(store: &Store, id: AttemptId) -> Result<bool> {
     match store.read(|view| view.attempt(id)) {
+        Ok(attempt) if attempt.state != State::Ended => Ok(true),
         Ok(attempt) if attempt.owner_lock.is_empty() => Ok(false),
         Ok(attempt) => Ok(lock::is_held(&store.locks().join(&attempt.owner_lock)).unwrap_or(false)),
         Err(_) => Ok(!tidy::is_unclaimed(store, id)?),

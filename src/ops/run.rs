@@ -102,6 +102,8 @@ struct Runner<'a> {
     tally: Tally,
     /// The attempt that was settled last, whose files are removed while the next one runs.
     settled: Option<AttemptId>,
+    /// The attempt that ended last, while nobody was told of it.
+    untold: Option<Ended>,
     /// Why the machine had no room for the last worker: nothing else is tried against that.
     stuck: Option<Error>,
 }
@@ -128,6 +130,7 @@ pub fn run(
         keeper: None,
         tally: Tally::default(),
         settled: None,
+        untold: None,
         stuck: None,
     };
     let answer = runner.look(told).and_then(|_| runner.carry_on(until, watch, told));
@@ -161,16 +164,16 @@ impl Runner<'_> {
         let mut next = self.claim_or_wait(until, watch, told)?;
         while let Some(claimed) = next.take() {
             if watch.over() {
-                // Nothing was dispatched: giving it back burns no try.
-                return self.give_back(&claimed);
+                // Nothing was started: giving it back burns no try.
+                self.give_back(&claimed)?;
+                return self.tell(told);
             }
-            let (ended, following) = self.carry_out(claimed, until, watch)?;
-            if let Some(ended) = ended
-                && let Err(error) = told(&News::Ended(&ended))
+            let following = self.carry_out(claimed, until, watch, told)?;
+            // Whoever reads what is told may take its time: what is dispatched is started first.
+            if following.as_ref().is_none_or(|following| following.dispatched.is_none())
+                && let Err(error) = self.tell(told)
             {
-                if let Some(following) = following {
-                    self.give_back(&following)?;
-                }
+                following.map_or(Ok(()), |following| self.give_back(&following))?;
                 return Err(error);
             }
             if let Some(error) = self.stuck.take() {
@@ -183,6 +186,11 @@ impl Runner<'_> {
             };
         }
         Ok(())
+    }
+
+    /// Tells of the attempt that ended last, once.
+    fn tell(&mut self, told: &mut Told<'_>) -> Result<()> {
+        self.untold.take().map_or(Ok(()), |ended| told(&News::Ended(&ended)))
     }
 
     /// Gives back what was claimed, and dispatched perhaps, and never started. It is not counted against the job.

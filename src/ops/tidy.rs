@@ -2,6 +2,7 @@
 //! ended. A lock or the record proves that nobody needs them; how old something is proves nothing.
 
 use super::collect;
+use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::{Code, Result};
 use crate::host::{dir, lock};
@@ -43,22 +44,28 @@ pub fn tidy(store: &Store) -> Result<usize> {
     Ok(found.len())
 }
 
-/// What no open attempt needs any more. The names are listed before the store is asked: an attempt that is listed and not
-/// open any more is over. One that has no row may be about to be claimed, by whoever holds the write lock.
+/// What no open attempt needs any more: of an attempt that has ended, which is for good, or of one that nobody claimed. The
+/// latter may be about to be claimed by whoever holds the write lock, and is looked at again under it.
 pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     for folder in ["attempts", "locks", "tmp"] {
         dir::expect(&store.root().join(folder))?;
     }
     let (folders, locks) = (dir::names(&store.root().join("attempts"))?, dir::names(&store.locks())?);
-    let (open, uncertain) = store.read(|view| Ok((view.open_attempts()?, view.uncertain_attempts()?)))?;
-    let kept = |id: AttemptId| open.iter().chain(&uncertain).any(|attempt| attempt.id == id);
-    let over = folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()).filter(|id| !kept(*id));
-    let mut found = over.map(|id| attempt(store, id)).collect::<Result<Vec<_>>>()?;
+    crate::fault::point("tidy.listed");
+    let mut found = Vec::new();
+    for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()) {
+        match standing(store, id)? {
+            Standing::Open => {}
+            Standing::Over => found.push(folder(What::Attempt(store.attempt_dir(id)), store, id)?),
+            Standing::Unclaimed => found.push(folder(What::Unclaimed(id), store, id)?),
+        }
+    }
     let tmp = store.root().join("tmp");
     for path in dir::names(&tmp)?.iter().filter(|name| name.starts_with("lock-")).map(|name| tmp.join(name)) {
         // It was made by a store that was being made, which holds it until it removes it, and makes another if it must.
         found.extend(stale(path, Duration::ZERO)?);
     }
+    let open = store.read(|view| view.open_attempts())?;
     let owned = |name: &str| open.iter().any(|attempt| attempt.owner_lock == name);
     for name in locks.iter().filter(|name| name.starts_with("owner-") && !owned(name)) {
         found.extend(stale(store.locks().join(name), STALE)?);
@@ -66,12 +73,11 @@ pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     Ok(found)
 }
 
-fn attempt(store: &Store, id: AttemptId) -> Result<Leftover> {
+fn folder(what: What, store: &Store, id: AttemptId) -> Result<Leftover> {
     let path = store.attempt_dir(id);
     let names = dir::names(&path)?;
     let bytes = names.iter().map(|name| size(&path.join(name))).sum();
     let files = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
-    let what = if is_claimed(store, id)? { What::Attempt(path) } else { What::Unclaimed(id) };
     Ok(Leftover { what, files, bytes })
 }
 
@@ -87,18 +93,30 @@ fn size(path: &Path) -> i64 {
     path.symlink_metadata().map_or(0, |meta| i64::try_from(meta.len()).unwrap_or(i64::MAX))
 }
 
-/// Whether there is a row of this attempt.
-fn is_claimed(store: &Store, id: AttemptId) -> Result<bool> {
+/// What the record says of an attempt, in one look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Its files are needed.
+    Open,
+    /// It has ended, which is for good.
+    Over,
+    /// There is none of this name, or there is not yet one.
+    Unclaimed,
+}
+
+pub(super) fn standing(store: &Store, id: AttemptId) -> Result<Standing> {
     match store.read(|view| view.attempt(id)) {
-        Ok(_) => Ok(true),
-        Err(error) if error.code == Code::NotFound => Ok(false),
+        Ok(attempt) if attempt.state == State::Ended => Ok(Standing::Over),
+        Ok(_) => Ok(Standing::Open),
+        Err(error) if error.code == Code::NotFound => Ok(Standing::Unclaimed),
         Err(error) => Err(error),
     }
 }
 
 /// Whether a directory that is there belongs to no attempt and to nobody who is about to claim one.
 pub(super) fn is_unclaimed(store: &Store, id: AttemptId) -> Result<bool> {
-    store.alone(|| Ok(!is_claimed(store, id)? && store.attempt_dir(id).symlink_metadata().is_ok()))
+    let there = || store.attempt_dir(id).symlink_metadata().is_ok();
+    store.alone(|| Ok(standing(store, id)? == Standing::Unclaimed && there()))
 }
 
 /// Removes one of them, if it is one still.
@@ -106,7 +124,7 @@ pub fn remove(store: &Store, leftover: &Leftover) -> Result<()> {
     match &leftover.what {
         What::Attempt(path) => dir::clear_attempt_dir(path),
         What::Unclaimed(id) => store.alone(|| {
-            if !is_claimed(store, *id)? {
+            if standing(store, *id)? == Standing::Unclaimed {
                 dir::clear_attempt_dir(&store.attempt_dir(*id));
             }
             Ok(())

@@ -266,7 +266,7 @@ impl Ledger<'_> {
         let stop = self.stop_of(id.job)?;
         let report = end.report;
         let step = match report.fact() {
-            Fact::Void { .. } if stop.is_some() => job.cancel(),
+            Fact::Void { .. } | Fact::Blameless if stop.is_some() => job.cancel(),
             Fact::Error { .. } if stop.is_some() => job.settle(Fact::Error { retry: None }, self.now),
             fact => job.settle(fact, self.now),
         };

@@ -341,7 +341,7 @@ fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
     let last = std::io::Error::last_os_error();
     let text = error.to_string();
     let code = match error.sqlite_error().map(|e| e.extended_code) {
-        _ if text.contains("ARES_ILLEGAL_MOVE") => Code::IllegalMove,
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER) if text.contains("ARES_ILLEGAL_MOVE") => Code::IllegalMove,
         Some(5 | 261 | 517 | 773) => Code::StoreBusy,
         Some(rusqlite::ffi::SQLITE_FULL) => Code::StoreFull,
         Some(8 | 264 | 520 | 776 | 1032 | 1288 | 1544) => Code::StoreReadOnly,
@@ -353,9 +353,22 @@ fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
             let unknown = error.code == Code::StoreUnusable;
             return if unknown { error.hint("look whether the disk fails or is full: dmesg, df") } else { error };
         }
+        _ if is_foreign(error, &text) => Code::StoreDamaged,
         _ => Code::Internal,
     };
     Error::new(code, format!("cannot {what}: {text}"))
+}
+
+/// Whether something stands in the store that we never wrote: another kind of value, or another schema.
+fn is_foreign(error: &rusqlite::Error, text: &str) -> bool {
+    use rusqlite::Error as E;
+    match error {
+        E::FromSqlConversionFailure(..) | E::IntegralValueOutOfRange(..) | E::InvalidColumnType(..) => true,
+        E::Utf8Error(..) => true,
+        _ => ["no such table", "no such column", "has no column", "no such index", "malformed"]
+            .iter()
+            .any(|said| text.contains(said)),
+    }
 }
 
 /// SQLite says "full" only of some writes; for others, such as of its shared memory, a full disk, a failing one and a

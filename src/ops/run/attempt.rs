@@ -1,6 +1,6 @@
 //! One attempt of a runner, from its claim to its settlement with the claim of the one after it.
 
-use super::{Ended, Next, Runner, Until};
+use super::{Ended, Next, Runner, Told, Until};
 use crate::domain::id::AttemptId;
 use crate::domain::job::State;
 use crate::domain::outcome::Outcome;
@@ -30,13 +30,19 @@ impl Runner<'_> {
         next: Next,
         until: Until,
         watch: &mut Watch<'_>,
-    ) -> Result<(Option<Ended>, Option<Next>)> {
+        told: &mut Told<'_>,
+    ) -> Result<Option<Next>> {
         let id = next.handle.attempt;
         let (start, resume) = match self.dispatch(&next)? {
             Dispatched::Go(start, resume) => (start, resume),
-            Dispatched::Ended(ended) => return Ok((ended, None)),
+            Dispatched::Ended(ended) => {
+                self.untold = ended;
+                return Ok(None);
+            }
         };
         self.go(&start)?;
+        // Who cannot be told does not keep the worker that was just started from being looked after.
+        let unheard = self.tell(told);
         let job = next.job;
         self.clear_settled();
         let attempt = self.store.read(|view| view.attempt(id))?;
@@ -46,14 +52,15 @@ impl Runner<'_> {
         let evidence = evidence.map_err(unrecorded)?;
         fault::point("run.ended");
         self.stuck = stuck(id, &evidence);
-        let claim_too = until != Until::One && !watch.over() && self.stuck.is_none();
+        let claim_too = until != Until::One && !watch.over() && self.stuck.is_none() && unheard.is_ok();
         let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
         if state == State::Uncertain && !job.spec.limits.capture {
             collect::forget(&self.store.attempt_dir(id));
         }
-        Ok((Some(self.ended(&attempt, &evidence, state)?), following))
+        self.untold = Some(self.ended(&attempt, &evidence, state)?);
+        unheard.map(|()| following)
     }
 
     /// Dispatches an attempt that was only claimed. A keeper that is gone is replaced before the commit that names it.

@@ -156,6 +156,25 @@ fn what_is_laid_out_for_an_attempt_is_left_alone_until_it_is_claimed() {
     shop.clean();
 }
 
+/// What was seen unclaimed and is claimed, dispatched and running a moment later is nobody's leftover.
+#[test]
+fn what_was_laid_out_when_it_was_listed_is_left_alone_when_it_runs() {
+    for tidier in [&["ares-reconcile"][..], &["ares-fsck", "--repair"], &["ares-gc"]] {
+        let shop = Shop::new();
+        shop.submit(&["--", "true"]);
+        let second = shop.submit(&["--", "/bin/sh", "-c", "sleep 1.5; echo really"]);
+        let run = shop.start(&[("ARES_FAULT", "run.laid_out:sleep=400")], "ares-run", &["--drain"]);
+        let folder = shop.root().join(format!("attempts/{second}.1"));
+        eventually("it is laid out", || folder.exists().then_some(()));
+        let slow = [("ARES_FAULT", "tidy.listed:sleep=900")];
+        assert_eq!(shop.run_with(&slow, tidier[0], &tidier[1..]).status, 0, "{tidier:?}");
+        assert_eq!(shop.state(&second), "running", "{tidier:?}");
+        assert_eq!(run.end().status, 0, "{tidier:?}");
+        assert_eq!(shop.output(&second, "stdout"), "really\n", "{tidier:?}");
+        shop.clean();
+    }
+}
+
 #[test]
 fn a_keeper_that_is_killed_anywhere_leaves_a_true_account() {
     for (point, allowed, acted) in KEEPER {

@@ -167,3 +167,38 @@ fn the_bound_of_a_files_size_is_named() {
         assert!(line.contains("ARES_SYSTEM_LIMIT") && line.contains("File too large"), "{line}");
     }
 }
+
+#[test]
+fn what_is_dispatched_is_started_whoever_reads_what_is_told() {
+    let lab = Lab::new();
+    // A pipe that is full and that nobody reads: the runner cannot say how the first one ended.
+    let ran = lab.sh(
+        "ares init -q >/dev/null; for name in one two three; do ares submit -q -- touch $name; done >/dev/null
+        mkfifo pipe; exec 3<>pipe; head -c 65536 /dev/zero >&3
+        ares run --drain >&3 2>/dev/null & R=$!
+        for i in $(seq 300); do [ -e two ] && break; sleep 0.02; done; ls two; sleep 0.3
+        ares list --format '%(job) %(state)'; ares stop 3 --because enough >/dev/null; kill -9 $R; wait $R 2>/dev/null
+        for i in $(seq 100); do ares reconcile -q >/dev/null; [ \"$(ares list --state running --count)\" = 0 ] && break; sleep 0.02; done
+        ares list --format '%(job) %(state)'; ls three 2>/dev/null; ares fsck",
+    );
+    assert_eq!(
+        ran.out, "two\n1 succeeded\n2 running\n3 queued\n1 succeeded\n2 succeeded\n3 cancelled\n",
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_runner_beside_those_who_tidy_loses_no_job_and_no_output() {
+    let lab = Lab::new();
+    let ran = lab.sh(
+        "ares init -q >/dev/null; for i in $(seq 200); do echo '{\"argv\":[\"sh\",\"-c\",\"echo $ARES_ATTEMPT >>effects; echo out\"]}'; done |
+            ares submit --stdin -q >/dev/null
+        tidy() { while ! [ -e over ]; do \"$@\" >/dev/null 2>>errors; done; }
+        tidy ares reconcile -q & tidy ares fsck --repair -q & tidy ares gc -q &
+        ares run --drain -q -j 2 >/dev/null; echo $?; : >over; wait
+        ares list --state succeeded --count; sort -u effects | wc -l; wc -l <effects
+        for i in 1 57 200; do ares show $i --output stdout; done; ares fsck; cat errors",
+    );
+    assert_eq!(ran.out, "0\n200\n200\n200\nout\nout\nout\n", "{}", ran.err);
+}
