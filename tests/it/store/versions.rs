@@ -71,3 +71,27 @@ fn a_store_that_was_never_finished_is_no_store_and_can_be_finished() {
     assert_eq!(lab.run("ares-init", &[]).status, 0);
     assert_eq!(lab.run("ares-submit", &["--", "true"]).out, "1\n");
 }
+
+#[test]
+fn what_no_ares_wrote_is_damage_and_no_mistake_of_ours() {
+    for (sql, command, args) in [
+        ("DROP TRIGGER jobs_frozen; UPDATE jobs SET dir = CAST(x'ff' AS TEXT)", "ares-list", &[][..]),
+        ("DROP TRIGGER jobs_frozen; UPDATE jobs SET dir = CAST(x'ff' AS TEXT)", "ares-run", &[]),
+        ("ALTER TABLE permits RENAME COLUMN attempt_n TO other", "ares-run", &[]),
+        ("ALTER TABLE labels RENAME TO other", "ares-list", &[]),
+        // A broken schema is quoted in what SQLite says, with the words of our own refusals.
+        (
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'BEGIN', 'BEGINS') WHERE name = 'jobs_move'",
+            "ares-list",
+            &[],
+        ),
+    ] {
+        let stock = Stock::new();
+        stock.submit(&[], &["true"]);
+        let db = stock.db();
+        db.execute_batch("PRAGMA foreign_keys = OFF").expect("settings");
+        db.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        drop(db);
+        stock.fails(command, args, 6, "ARES_STORE_DAMAGED");
+    }
+}
