@@ -135,6 +135,11 @@ impl Args {
         let fleet = fleet::run(store, self.jobs, &args)?;
         let any = |class: Class| fleet.ended.contains(&Status::Exit(i32::from(class.exit())));
         let plain = |status: &Status| matches!(status, Status::Exit(0 | 1 | 10));
+        let killed = |status: &Status| if let Status::Signal(signal) = status { Some(*signal) } else { None };
+        if let Some(signal) = fleet.ended.iter().find_map(killed) {
+            let said = format!("one of the runners was ended by signal {signal} and recorded nothing more");
+            return Err(Error::new(Code::OwnerLost, said).hint("ares reconcile tells what became of its attempt"));
+        }
         if let Some(other) = fleet.ended.iter().find(|status| !plain(status)) {
             return Ok(Answer::Status(other.passed_on()));
         }

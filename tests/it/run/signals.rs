@@ -1,7 +1,7 @@
 //! Ending a runner in order: it starts nothing more, lets the worker finish or stops it, and gives back what it only
 //! claimed. What was stopped is uncertain, never failed, and no try is burnt for nothing.
 
-use super::{Shop, eventually, gone, text};
+use super::{Shop, eventually, gone, send, text};
 use rustix::process::Signal;
 
 const STUBBORN: &str = "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
@@ -80,6 +80,26 @@ fn case_10_what_was_only_claimed_goes_back_without_a_try() {
         assert_eq!((shop.state(&next).as_str(), shop.file("ran").as_str()), ("succeeded", "ran\n"));
         shop.clean();
     }
+}
+
+#[test]
+fn a_runner_that_was_killed_among_several_is_told() {
+    let shop = Shop::new();
+    let job = shop.script(&[], "echo $$ > pid; exec sleep 0.5");
+    let run = shop.start(&[], "ares-run", &["-j", "2", "--drain"]);
+    shop.pid("pid");
+    let pid = run.pid();
+    let runners = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it has some");
+    let runners = runners.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let owner = runners.into_iter().find(|pid| shop.keeper_of(*pid).is_some()).expect("one of them has a keeper");
+    send(owner, Signal::KILL);
+    let ended = run.end();
+    assert_eq!(ended.status, 10, "{}", ended.err);
+    assert!(ended.err.contains("ARES_OWNER_LOST") && ended.err.contains("signal 9"), "{}", ended.err);
+    eventually("its worker ends and is recorded", || {
+        shop.run("ares-reconcile", &["-q"]);
+        (shop.state(&job) == "succeeded").then_some(())
+    });
 }
 
 #[test]
