@@ -70,6 +70,8 @@
 //! 5. **Read** (`ops/collect.rs`, `worker/`): the adapter reads the output as it grows and says what happened.
 //! 6. **Settled** (`ops/run/attempt.rs`): content is stored, and one transaction writes outcome, receipt, usage, the job's move and
 //!    its event; with the next claim in the same commit. What follows it is offered, or cancelled.
+//!    Who started the runner is told afterwards, and after the next worker was started: a reader that does not read keeps
+//!    no worker waiting, and none from being looked after.
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
 //!    a resolution (`ops/decide.rs`) ends it.

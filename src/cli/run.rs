@@ -96,7 +96,8 @@ ares-run: ARES_NOTHING_TO_CLAIM: [..]
         };
         let (job, wanted) = (self.which.job, self.which.wanted());
         let mut signals = Signals::listen()?;
-        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx) };
+        let hears = || crate::host::terminal::takes(std::io::stdout());
+        let mut watch = Watch { signals: &mut signals, grace: self.grace, asked: None, parent: parent(cx), hears };
         let tally = run::run(store, &caller, &config, &wanted, until, &mut watch, &mut |news| {
             match news {
                 // A reader that went away does not end the work; it is told at the end.

@@ -10,6 +10,12 @@ pub fn width(fd: impl AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// Whether this stream takes a line now, without making its writer wait. A stream that cannot be asked is taken to.
+pub fn takes(fd: impl AsFd) -> bool {
+    let mut asked = [PollFd::new(&fd, PollFlags::OUT)];
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+}
+
 /// Whether nobody can read what is written here any more; told without writing.
 pub fn reader_gone(fd: impl AsFd) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::empty())];

@@ -73,7 +73,7 @@ fn in_dir(place: &Path, env: &BTreeMap<String, String>) -> Result<Demo> {
         }
     }
     let mut signals = Signals::listen()?;
-    let mut watch = Watch { signals: &mut signals, grace: Span(0), asked: None, parent: None };
+    let mut watch = Watch { signals: &mut signals, grace: Span(0), asked: None, parent: None, hears: || true };
     run::run(&mut store, &caller, &config, &Wanted::default(), Until::Drained, &mut watch, &mut |_| Ok(()))?;
     let jobs = asked.into_iter().map(|(job, line)| read_back(&store, job, line)).collect::<Result<_>>()?;
     Ok(Demo { jobs, kept: None })

@@ -47,6 +47,8 @@ pub struct Watch<'a> {
     pub asked: Option<Mark>,
     /// The process that started this one as one of several runners, without which it is to start nothing more.
     pub parent: Option<i32>,
+    /// Whether who is told of what ended would take it now, without making us wait.
+    pub hears: fn() -> bool,
 }
 
 impl Watch<'_> {

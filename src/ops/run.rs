@@ -27,6 +27,10 @@ const IDLE: Duration = Duration::from_millis(250);
 /// A drain waits for a job that is to be tried again within this time, and leaves the others queued.
 const DRAIN_WAIT_MAX: Span = Span(300_000);
 
+/// How many attempts may have ended while whoever is told of them does not listen; then it is waited for, with nothing
+/// claimed.
+const UNTOLD_MAX: usize = 64;
+
 /// How long a runner goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
@@ -102,8 +106,8 @@ struct Runner<'a> {
     tally: Tally,
     /// The attempt that was settled last, whose files are removed while the next one runs.
     settled: Option<AttemptId>,
-    /// The attempt that ended last, while nobody was told of it.
-    untold: Option<Ended>,
+    /// Attempts that ended and nobody was told of.
+    untold: Vec<Ended>,
     /// Why the machine had no room for the last worker: nothing else is tried against that.
     stuck: Option<Error>,
 }
@@ -130,7 +134,7 @@ pub fn run(
         keeper: None,
         tally: Tally::default(),
         settled: None,
-        untold: None,
+        untold: Vec::new(),
         stuck: None,
     };
     let answer = runner.look(told).and_then(|_| runner.carry_on(until, watch, told));
@@ -165,8 +169,8 @@ impl Runner<'_> {
         while let Some(claimed) = next.take() {
             if watch.over() {
                 // Nothing was started: giving it back burns no try.
-                self.give_back(&claimed)?;
-                return self.tell(told);
+                let given_back = self.give_back(&claimed);
+                return self.tell(told).and(given_back);
             }
             let following = self.carry_out(claimed, until, watch, told)?;
             // Whoever reads what is told may take its time: what is dispatched is started first.
@@ -188,9 +192,9 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Tells of the attempt that ended last, once.
+    /// Tells of what ended, once.
     fn tell(&mut self, told: &mut Told<'_>) -> Result<()> {
-        self.untold.take().map_or(Ok(()), |ended| told(&News::Ended(&ended)))
+        std::mem::take(&mut self.untold).iter().try_for_each(|ended| told(&News::Ended(ended)))
     }
 
     /// Gives back what was claimed, and dispatched perhaps, and never started. It is not counted against the job.

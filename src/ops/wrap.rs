@@ -96,7 +96,8 @@ fn inherited(store: &Store, handle: &Handle, command: &[OsString], signals: &mut
     let mut handed_on = 0;
     loop {
         if let Some(status) = child.wait_timeout(LOOK)? {
-            return Ok((status, handed_on > 0));
+            // Who asked us may have asked the command itself as well, which then ends before it is handed on.
+            return Ok((status, signals.count() > 0));
         }
         if signals.count() > handed_on
             && let Some(identity) = &identity
@@ -192,7 +193,7 @@ fn captured(
         tracing::debug!(%error, "the keeper did not take the attempt");
     }
     let attempt = store.read(|view| view.attempt(handle.attempt))?;
-    let mut watch = Watch { signals, grace: Span(0), asked: None, parent: None };
+    let mut watch = Watch { signals, grace: Span(0), asked: None, parent: None, hears: || true };
     let plain = JobRow { spec: crate::domain::spec::Spec { adapter: "command".to_owned(), ..job.spec.clone() }, ..job };
     let unrecorded = |error| dispatch::unrecorded(attempt.id, error);
     let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;

@@ -1,6 +1,6 @@
 //! One attempt of a runner, from its claim to its settlement with the claim of the one after it.
 
-use super::{Ended, Next, Runner, Told, Until};
+use super::{Ended, Next, Runner, Told, UNTOLD_MAX, Until};
 use crate::domain::id::AttemptId;
 use crate::domain::job::State;
 use crate::domain::outcome::Outcome;
@@ -36,13 +36,13 @@ impl Runner<'_> {
         let (start, resume) = match self.dispatch(&next)? {
             Dispatched::Go(start, resume) => (start, resume),
             Dispatched::Ended(ended) => {
-                self.untold = ended;
+                self.untold.extend(ended);
                 return Ok(None);
             }
         };
         self.go(&start)?;
-        // Who cannot be told does not keep the worker that was just started from being looked after.
-        let unheard = self.tell(told);
+        // Who does not listen, or cannot be told, does not keep the worker that was just started from being looked after.
+        let unheard = if (watch.hears)() { self.tell(told) } else { Ok(()) };
         let job = next.job;
         self.clear_settled();
         let attempt = self.store.read(|view| view.attempt(id))?;
@@ -53,13 +53,20 @@ impl Runner<'_> {
         fault::point("run.ended");
         self.stuck = stuck(id, &evidence);
         let claim_too = until != Until::One && !watch.over() && self.stuck.is_none() && unheard.is_ok();
+        let claim_too = claim_too && self.untold.len() < UNTOLD_MAX;
         let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
         if state == State::Uncertain && !job.spec.limits.capture {
             collect::forget(&self.store.attempt_dir(id));
         }
-        self.untold = Some(self.ended(&attempt, &evidence, state)?);
+        match self.ended(&attempt, &evidence, state) {
+            Ok(ended) => self.untold.push(ended),
+            Err(error) => {
+                following.map_or(Ok(()), |following| self.give_back(&following))?;
+                return Err(error);
+            }
+        }
         unheard.map(|()| following)
     }
 
@@ -167,9 +174,10 @@ impl Runner<'_> {
         let lives = claim_too && self.keeper_lives();
         let Self { store, caller, config, wanted, owner, keeper, .. } = self;
         let keeper = keeper.as_ref().filter(|_| lives);
-        let mut following = None;
+        let (mut following, mut state_then) = (None, None);
         let settled = store.write(clock::now(), |ledger| {
             let state = settle_one(ledger, attempt, evidence)?;
+            state_then = Some(state);
             let next = if claim_too {
                 ledger.within(|ledger| claim::next(ledger, config, wanted, owner, random))?
             } else {
@@ -186,9 +194,10 @@ impl Runner<'_> {
         });
         match settled {
             Err(error) if error.code == Code::CommitUnknown => {
-                let state = self.settle_again(attempt, evidence)?;
+                let again = self.settle_again(attempt, evidence)?;
                 let following = following.filter(|next| self.has(next));
-                Ok((state, following))
+                // Where it was applied, the job may be elsewhere by now: in the attempt after this one.
+                Ok((again.or(state_then).unwrap_or(State::Uncertain), following))
             }
             other => other.map(|state| (state, following)),
         }
@@ -200,13 +209,12 @@ impl Runner<'_> {
         attempt.is_ok_and(|attempt| attempt.check_handle(&next.handle).is_ok())
     }
 
-    /// After an unknown commit: the record says what was applied; if nothing was, it is applied now, alone.
-    fn settle_again(&mut self, attempt: &Attempt, evidence: &Evidence) -> Result<State> {
-        let job = self.store.read(|view| Ok((view.attempt(attempt.id)?, view.job(attempt.id.job)?.state)))?;
-        if job.0.ended_at.is_some() {
-            return Ok(job.1);
+    /// After an unknown commit: if nothing was applied, it is applied now, alone; then this is the job's state.
+    fn settle_again(&mut self, attempt: &Attempt, evidence: &Evidence) -> Result<Option<State>> {
+        if self.store.read(|view| view.attempt(attempt.id))?.ended_at.is_some() {
+            return Ok(None);
         }
-        self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence))
+        self.store.write(clock::now(), |ledger| settle_one(ledger, attempt, evidence)).map(Some)
     }
 
     fn ended(&mut self, attempt: &Attempt, evidence: &Evidence, state: State) -> Result<Ended> {

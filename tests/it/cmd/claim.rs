@@ -206,6 +206,20 @@ fn a_signal_is_handed_on_to_the_command() {
 }
 
 #[test]
+fn a_command_that_was_asked_to_end_together_with_us_is_not_judged_either() {
+    let stock = Stock::new();
+    for status in [3, 0] {
+        let job = stock.submit(&["--max-tries", "3"], &["true"]);
+        let script = format!(
+            "rm -f ready; setsid ares-claim -- sh -c 'trap \"exit {status}\" TERM; : >ready; while :; do sleep 0.02; done' & P=$!
+            while ! [ -e ready ]; do sleep 0.02; done; kill -TERM -- -$P; wait $P; echo $?"
+        );
+        assert_eq!(stock.bash(&script, 0), status.to_string());
+        assert_eq!(stock.state(&job), "uncertain", "{status}");
+    }
+}
+
+#[test]
 fn processes_that_a_command_leaves_are_told_and_not_ended() {
     let stock = Stock::new();
     stock.submit(&[], &["true"]);
