@@ -5,8 +5,8 @@ use super::collect;
 use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::{Code, Result};
-use crate::host::{dir, lock};
-use crate::store::Store;
+use crate::host::{clock, dir, lock};
+use crate::store::{Done, Store};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ enum What {
 }
 
 /// Removes what no open attempt needs any more.
-pub fn tidy(store: &Store) -> Result<usize> {
+pub fn tidy(store: &mut Store) -> Result<usize> {
     // Whoever recorded an end may have ended before it removed what is not to be kept.
     for attempt in store.read(|view| view.uncertain_attempts())? {
         if !store.read(|view| view.job(attempt.id.job))?.spec.limits.capture {
@@ -120,15 +120,23 @@ pub(super) fn is_unclaimed(store: &Store, id: AttemptId) -> Result<bool> {
 }
 
 /// Removes one of them, if it is one still.
-pub fn remove(store: &Store, leftover: &Leftover) -> Result<()> {
+pub fn remove(store: &mut Store, leftover: &Leftover) -> Result<()> {
     match &leftover.what {
         What::Attempt(path) => dir::clear_attempt_dir(path),
-        What::Unclaimed(id) => store.alone(|| {
-            if standing(store, *id)? == Standing::Unclaimed {
-                dir::clear_attempt_dir(&store.attempt_dir(*id));
-            }
-            Ok(())
-        })?,
+        // Whoever laid it out may have died inside its commit, which comes back when the log is read anew, unless something
+        // was written in its place. So this writes.
+        What::Unclaimed(id) => {
+            let folder = store.attempt_dir(*id);
+            store.write(clock::now(), |ledger| match ledger.attempt(*id) {
+                Err(error) if error.code == Code::NotFound => {
+                    let note = "removed what was laid out and never claimed".to_owned();
+                    ledger.record("reconcile", None, &Done { note, ..Done::new(id.to_string(), ()) })?;
+                    dir::clear_attempt_dir(&folder);
+                    Ok(())
+                }
+                other => other.map(drop),
+            })?;
+        }
         What::Lock(path, untouched) => drop(lock::remove_if_stale(path, *untouched)?),
     }
     Ok(())

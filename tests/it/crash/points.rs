@@ -156,6 +156,25 @@ fn what_is_laid_out_for_an_attempt_is_left_alone_until_it_is_claimed() {
     shop.clean();
 }
 
+/// A commit that its writer died in comes back when the log is read anew, unless another one was written in its place.
+#[test]
+fn what_was_laid_out_and_never_claimed_is_removed_by_a_commit() {
+    let shop = Shop::new();
+    shop.submit(&["--", "true"]);
+    let second = shop.submit(&["--", "/bin/sh", "-c", "echo $ARES_ATTEMPT"]);
+    assert_ne!(shop.run_with(&[("ARES_FAULT", "run.laid_out")], "ares-run", &["--drain"]).status, 0);
+    let folder = shop.root().join(format!("attempts/{second}.1"));
+    assert!(folder.exists());
+    shop.run("ares-reconcile", &[]);
+    assert!(!folder.exists());
+    let log = shop.run("ares-log", &["--subject", &format!("{second}.1"), "--format", "%(verb): %(detail)"]);
+    assert_eq!(log.out, "reconcile: removed what was laid out and never claimed\n");
+    shop.run("ares-reconcile", &[]);
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
+    assert_eq!(shop.output(&second, "stdout"), format!("{second}.1\n"));
+    shop.clean();
+}
+
 /// What was seen unclaimed and is claimed, dispatched and running a moment later is nobody's leftover.
 #[test]
 fn what_was_laid_out_when_it_was_listed_is_left_alone_when_it_runs() {
