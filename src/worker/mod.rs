@@ -1,6 +1,7 @@
 //! Adapters: how each kind of worker is called and how what it prints is read. An adapter turns a frozen job into
 //! arguments and environment, and bytes into a report; it starts nothing, stores nothing and prints nothing.
 
+pub mod claude;
 pub mod codex;
 pub mod command;
 pub mod env;
@@ -113,11 +114,29 @@ pub enum Turn {
 }
 
 impl Adapter {
-    /// What the worker's own store, read only, holds of a session. `None` where it keeps none, or not this one.
+    /// What the worker's own store, read only, holds of a session. `None` where it does not keep this one.
     pub fn kept(self, home: &Path, session: &str) -> Result<Option<Kept>> {
         match self {
-            Self::Command => Ok(None),
+            Self::Command => claude::kept::last_turn(home, session),
             Self::Codex => codex::kept::last_turn(home, session),
+        }
+    }
+
+    /// The session of a job that has none on record, by its own words and by what it printed: a command may run an
+    /// agent.
+    pub fn session_told(self, spec: &Spec, stdout: &[u8]) -> Option<String> {
+        match self {
+            Self::Command => claude::session(&spec.argv, stdout),
+            Self::Codex => None,
+        }
+    }
+
+    /// Whether a turn of its worker is all that a job does, so that how the turn ended is how the job ended. A command
+    /// that runs an agent may do more before and after.
+    pub fn is_one_turn(self, spec: &Spec) -> bool {
+        match self {
+            Self::Command => claude::is(&spec.program),
+            Self::Codex => true,
         }
     }
 
@@ -126,7 +145,7 @@ impl Adapter {
     pub fn home(self, program: &str, named: &str, var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         let synthetic = synthetic::is(program);
         match self {
-            Self::Command => None,
+            Self::Command => claude::home(var),
             Self::Codex if synthetic && var("ARES_SYNTHETIC_HOME").is_some() => var("ARES_SYNTHETIC_HOME"),
             Self::Codex if !named.is_empty() => Some(PathBuf::from(named)),
             Self::Codex => var("CODEX_HOME")
@@ -214,6 +233,15 @@ impl Reader {
 fn note(report: &mut Report, words: &str) {
     let joined = if report.detail.is_empty() { words.to_owned() } else { format!("{}; {words}", report.detail) };
     report.detail = crate::domain::outcome::clean(&joined);
+}
+
+/// Whether this is the id of a session as agents give them: a UUID, in lower case and with hyphens.
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+        })
 }
 
 /// The refusal of what an adapter cannot give a worker.

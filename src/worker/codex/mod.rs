@@ -29,6 +29,7 @@ mod reset;
 pub(super) use read::Reader;
 
 use super::command::no_terminal;
+pub(super) use super::is_uuid as is_thread_id;
 use super::{Plan, env, refused};
 use crate::domain::spec::{PROMPT_MAX, Spec};
 use crate::error::{Code, Error, Result};
@@ -226,15 +227,6 @@ fn passed(spec: &Spec) -> Vec<&'static str> {
         names.extend(env::SYNTHETIC);
     }
     names
-}
-
-/// Whether this is the id of a session: a UUID, in lower case and with hyphens.
-pub(super) fn is_thread_id(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
-        })
 }
 
 #[cfg(test)]
