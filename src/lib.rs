@@ -74,7 +74,8 @@
 //!    no worker waiting, and none from being looked after.
 //! 7. **Or not**: `ops/reconcile.rs` finds attempts whose owner is gone: alive under their keeper, released because they
 //!    provably never began, settled by the keeper's record, or uncertain. `ops/evidence.rs` gathers what can be seen, and
-//!    a resolution (`ops/decide.rs`) ends it.
+//!    a resolution (`ops/decide.rs`) ends it. An owner that was only stopped and wakes after that is fenced off by the
+//!    attempt's number: it settles nothing, ends its worker (`ops/dispatch.rs`), and what it saw is a finding.
 //! 8. **Removed** (`ops/gc.rs`): when it is finished, old, and nothing unfinished refers to it, it leaves in one transaction
 //!    with all that only it had. Its number is never given again; its receipts leave only into an exported segment.
 //!
@@ -130,6 +131,7 @@
 //! * … a command? Its name is its file: `bin/ares-NAME.rs`, `src/cli/NAME.rs`, `src/ops/NAME.rs`, `man/ares-NAME.1`; what
 //!   its page teaches is in `src/cli/notes/NAME.txt`.
 //! * … the list of commands? [`cli::COMMANDS`].
+//! * … what a worker keeps of its own? `worker/codex/kept.rs`, `worker/claude/kept.rs`; read, never written.
 //! * … an error text? [`error::Code`]; the words around it are where it is made.
 //! * … what states there are and what may follow? `states!` in `domain/job.rs`, `domain/attempt.rs`, `domain/moves.rs`.
 //! * … a secret replaced? `domain/redact.rs`, called by `host/keep/output.rs`.

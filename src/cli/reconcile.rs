@@ -21,8 +21,9 @@ use crate::store::Attempt;
 /// uncertain is repeated without a decision.
 ///
 /// With JOB the evidence of its latest attempt is shown: what was seen, the ends of its output, its last events, what
-/// the worker's own store says (read only), the state of the directory's repository, jobs that it submitted, processes
-/// that are still alive; and what the evidence speaks for, if it does. It decides nothing.
+/// the worker's own store says (read only), the state of the directory's repository with a lock that was left, all jobs
+/// that came of it, its permits, processes that are still alive; and what the evidence speaks for, if it does. It decides
+/// nothing.
 ///
 /// With --decide the job is decided: ok and error say how it ended, no-effect queues it again without burning a try,
 /// retry does it again whatever it did, abandon cancels it. The decision is added beside the record, with its evidence.
@@ -124,8 +125,8 @@ $ ares-reconcile 1 --decide abandon --because 'it only slept' --seen \"$seen\" -
         if self.stop_survivors {
             let id = show::job(store, job)?.job.facts;
             let left = evidence::stop_survivors(store, AttemptId { job, n: id.attempt })?;
-            if !left.is_empty() {
-                return Err(Error::new(Code::Survivors, format!("could not be ended: {left:?}")));
+            if left.any() {
+                return Err(Error::new(Code::Survivors, format!("could not be ended: {left}")));
             }
         }
         let op_id = cx.op_id().map(str::to_owned);

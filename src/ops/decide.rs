@@ -1,15 +1,16 @@
 //! Decisions about what nobody can tell, and about what is held: each is taken once, and stands beside the record.
 
-use super::reconcile::survivors;
+use super::reconcile::living;
 use super::{Caller, evidence};
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, State};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
+use crate::fault;
 use crate::host::signals::Signals;
 use crate::host::{clock, dir, keeper};
-use crate::store::{Done, Ledger, Request, Store};
+use crate::store::{Done, Ledger, Request, Resolution, Store};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -69,17 +70,23 @@ fn apply(store: &mut Store, caller: &Caller, request: &Request, order: &Order) -
     if found.state != State::Uncertain {
         return store.operate(clock::now(), "decide", request, |ledger| decide_at_rest(ledger, latest, *decision));
     }
+    fault::point("decide.asked");
     if matches!(decision, Decision::Retry | Decision::NoEffect) {
         refuse_survivors(store, latest)?;
     }
     let packet = evidence::gather(store, caller, *job)?;
     if seen.is_some_and(|seen| seen != packet.digest) {
+        // Another decision changes the evidence too, and is what is to be told then.
+        if let Some(first) = store.read(|view| view.resolution(latest))? {
+            return Err(already(latest, &first));
+        }
         let said = format!("the evidence of {latest} is {} by now", packet.digest);
         return Err(Error::new(Code::Conflict, said).hint("look at it again with ares-reconcile JOB"));
     }
     let kept = store.spool().prepare(packet.text().as_bytes())?;
     let answer = if *decision == Decision::Ok { evidence::answer(store, caller, latest)? } else { None };
     let answer = answer.map(|answer| store.spool().prepare(answer.as_bytes())).transpose()?;
+    fault::point("decide.looked");
     let decided = store.operate(clock::now(), "decide", request, |ledger| {
         let evidence = ledger.put(&kept)?;
         if let Some(answer) = &answer {
@@ -96,7 +103,11 @@ fn apply(store: &mut Store, caller: &Caller, request: &Request, order: &Order) -
 /// Removes what the decided attempt left. It is done again when a decision is repeated: the first time may have ended
 /// between its commit and this. The attempt is named by the answer, as the job may have another one by now.
 fn clear(store: &Store, decided: Decided) -> Result<Decided> {
-    dir::clear_attempt_dir(&store.attempt_dir(decided.attempt.parse()?));
+    let folder = store.attempt_dir(decided.attempt.parse()?);
+    // What is still alive holds its lock there, and may yet say how it ended.
+    if !keeper::worker_lock_held(&folder)? {
+        dir::clear_attempt_dir(&folder);
+    }
     Ok(decided)
 }
 
@@ -111,11 +122,14 @@ fn decide_at_rest(ledger: &mut Ledger<'_>, latest: AttemptId, decision: Decision
         let said = format!("job {} is held and nothing of it ran, so it is only offered again", latest.job);
         return Err(Error::new(Code::IllegalMove, said).hint("use --decide retry, or cancel it with ares stop"));
     }
-    if let Some(first) = ledger.resolution(latest)? {
-        let said = format!("{latest} was decided '{}' because: {}", first.decision, first.because);
-        return Err(Error::new(Code::AlreadyDecided, said));
+    match ledger.resolution(latest)? {
+        Some(first) => Err(already(latest, &first)),
+        None => Err(Error::new(Code::IllegalMove, format!("job {} is not uncertain", latest.job))),
     }
-    Err(Error::new(Code::IllegalMove, format!("job {} is not uncertain", latest.job)))
+}
+
+fn already(id: AttemptId, first: &Resolution) -> Error {
+    Error::new(Code::AlreadyDecided, format!("{id} was decided '{}' because: {}", first.decision, first.because))
 }
 
 /// Waits for what is left of an attempt to end, then decides as the evidence proposes.
@@ -132,7 +146,7 @@ pub fn adopt(
         return clear(store, first);
     }
     let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
-    while !survivors(store, latest)?.is_empty() {
+    while living(store, latest)?.any() {
         if signals.count() > 0 {
             return Err(Error::new(Code::Timeout, "the wait was interrupted; nothing was decided"));
         }
@@ -151,11 +165,9 @@ pub fn adopt(
 
 /// Processes of an attempt that are still alive stand in the way of running it again.
 fn refuse_survivors(store: &Store, attempt: AttemptId) -> Result<()> {
-    let alive = survivors(store, attempt)?;
-    let held = keeper::worker_lock_held(&store.attempt_dir(attempt))?;
-    if alive.is_empty() && !held {
+    let living = living(store, attempt)?;
+    if !living.any() {
         return Ok(());
     }
-    let pids: Vec<String> = alive.iter().map(ToString::to_string).collect();
-    Err(Error::new(Code::Survivors, format!("processes of attempt {attempt} are alive: {}", pids.join(" "))))
+    Err(Error::new(Code::Survivors, format!("processes of attempt {attempt} are alive: {living}")))
 }

@@ -1,9 +1,12 @@
 //! What there is to see of one attempt before someone decides about it: gathered, never judged. A proposal says what
 //! the evidence speaks for; it is not acted on.
 
+mod git;
+
+use super::Caller;
 use super::dispatch::{adapter_of, secrets};
+use super::reconcile::{self, Living};
 use super::show::{self, Stream};
-use super::{Caller, reconcile};
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, State};
@@ -12,9 +15,10 @@ use crate::domain::outcome::clean;
 use crate::domain::redact::Redactor;
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
-use crate::host::{dir, keeper, process};
-use crate::store::{Attempt, JobRow, Store};
-use crate::worker::{Kept, Turn};
+use crate::host::keeper::{self, Mark};
+use crate::host::process;
+use crate::store::{Attempt, JobRow, Permit, Store};
+use crate::worker::{self, Kept, Turn};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -71,43 +75,71 @@ pub fn gather(store: &Store, caller: &Caller, job: JobId) -> Result<Packet> {
         Ok((row, if n > 0 { view.attempt(AttemptId { job, n })? } else { return Err(none()) }))
     })?;
     let folder = store.attempt_dir(attempt.id);
-    let survivors = reconcile::survivors(store, attempt.id)?;
-    let kept = kept(store, caller, &row)?;
-    // A turn that began before this attempt did is an earlier one.
-    let ours = kept.filter(|kept| match (kept.began, attempt.dispatched_at) {
-        (Some(began), Some(dispatched)) => began.after(CLOCKS_APART) >= dispatched,
-        _ => false,
-    });
+    let living = reconcile::living(store, attempt.id)?;
+    // That the worker's own store cannot be read hides nothing else.
+    let (ours, unread) = match ours(store, caller, &row, &attempt) {
+        Ok(ours) => (ours, None),
+        Err(error) => (None, Some(json!({ "unread": error.to_string() }))),
+    };
+    let mark = keeper::read_mark(&folder)?;
+    let limits = &row.spec.limits;
     let evidence = json!({
         "attempt": attempt.id.to_string(),
         "code": attempt.code,
         "detail": attempt.detail,
-        "seen": attempt.seen.as_deref().and_then(|seen| serde_json::from_str::<Value>(seen).ok()),
-        "mark": mark(&keeper::read_mark(&folder)?),
-        "stdout": tail(store, attempt.id, Stream::Stdout)?,
-        "stderr": tail(store, attempt.id, Stream::Stderr)?,
+        "seen": seen(&attempt, &folder)?,
+        "mark": marked(&mark),
+        "stdout": tail(store, attempt.id, Stream::Stdout),
+        "stderr": tail(store, attempt.id, Stream::Stderr),
         "events": events(store, attempt.id)?,
-        "worker_store": ours.as_ref().map(told),
-        "git": git(Path::new(&row.spec.dir)),
+        "worker_store": unread.or_else(|| ours.as_ref().map(told)),
+        "git": git::state(Path::new(&row.spec.dir), limits.capture),
         "children": children(store, attempt.id)?,
         "permit": attempt.permit,
-        "survivors": survivors,
+        "permits": permits(store, &attempt)?,
+        "survivors": living.pids,
+        "lock_held": living.lock_held,
     });
-    let proposal = propose(&attempt, ours.as_ref(), &survivors);
+    let proposal = if living.any() { None } else { propose(&row, &attempt, &mark, ours.as_ref()) };
     let digest = Digest::of_content(evidence.to_string().as_bytes());
+    let survivors = living.pids;
     Ok(Packet { attempt: attempt.id, state: row.state, held: row.is_held(), evidence, proposal, digest, survivors })
+}
+
+/// What was seen of the end: as it is recorded, else as its keeper wrote it down for whoever will.
+fn seen(attempt: &Attempt, folder: &Path) -> Result<Option<Value>> {
+    match &attempt.seen {
+        Some(seen) => Ok(serde_json::from_str(seen).ok()),
+        None => Ok(keeper::read_exit(folder)?.map(|seen| json!(seen))),
+    }
+}
+
+/// The turn of this attempt that the worker's own store holds. One that began before the attempt was dispatched, or after
+/// its end, is another one.
+fn ours(store: &Store, caller: &Caller, row: &JobRow, attempt: &Attempt) -> Result<Option<Kept>> {
+    let Some(dispatched) = attempt.dispatched_at else { return Ok(None) };
+    let began_in_it = |began: Time| {
+        began.after(CLOCKS_APART) >= dispatched
+            && attempt.ended_at.is_none_or(|ended| ended.after(CLOCKS_APART) >= began)
+    };
+    Ok(kept(store, caller, row, attempt.id)?.filter(|kept| kept.began.is_some_and(began_in_it)))
 }
 
 /// What the worker's own store holds. The worker may have written there what is replaced in its output; the values are
 /// known here only as far as the caller has them.
-fn kept(store: &Store, caller: &Caller, row: &JobRow) -> Result<Option<Kept>> {
+fn kept(store: &Store, caller: &Caller, row: &JobRow, id: AttemptId) -> Result<Option<Kept>> {
     let session = store.read(|view| view.session(row.session))?;
     let Some(session) = session else { return Ok(None) };
     let adapter = adapter_of(row)?;
-    let var = |name: &str| caller.var(name).map(PathBuf::from);
-    match (adapter.home(&row.spec.program, &session.credential_home, var), session.worker_session) {
-        (Some(home), Some(id)) => Ok(adapter.kept(&home, &id)?.map(|kept| shown(kept, caller, row))),
-        _ => Ok(None),
+    // A worker looked where the variables that it was given say.
+    let given =
+        |name: &str| adapter.keeps_session() || worker::may_pass(name, row.spec.env.iter().any(|named| named == name));
+    let var = |name: &str| caller.var(name).filter(|_| given(name)).map(PathBuf::from);
+    let told = || adapter.session_told(&row.spec, &show::content(store, id, Stream::Stdout).unwrap_or_default());
+    let Some(home) = adapter.home(&row.spec.program, &session.credential_home, var) else { return Ok(None) };
+    match session.worker_session.or_else(told) {
+        Some(id) => Ok(adapter.kept(&home, &id)?.map(|kept| shown(kept, caller, row))),
+        None => Ok(None),
     }
 }
 
@@ -141,12 +173,12 @@ fn told(kept: &Kept) -> Value {
 }
 
 /// How far the keeper came.
-fn mark(mark: &keeper::Mark) -> Value {
+fn marked(mark: &Mark) -> Value {
     match mark {
-        keeper::Mark::Missing | keeper::Mark::Lost => json!({ "state": "missing" }),
-        keeper::Mark::AboutToStart => json!({ "state": "about-to-start" }),
-        keeper::Mark::Started { pid } => json!({ "state": "started", "pid": pid }),
-        keeper::Mark::NotExecuted { errno } => json!({ "state": "not-executed", "errno": errno }),
+        Mark::Missing | Mark::Lost => json!({ "state": "missing" }),
+        Mark::AboutToStart => json!({ "state": "about-to-start" }),
+        Mark::Started { pid } => json!({ "state": "started", "pid": pid }),
+        Mark::NotExecuted { errno } => json!({ "state": "not-executed", "errno": errno }),
     }
 }
 
@@ -154,40 +186,58 @@ fn last(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(TAIL)..]).into_owned()
 }
 
-fn tail(store: &Store, id: AttemptId, stream: Stream) -> Result<Value> {
-    let bytes = show::content(store, id, stream)?;
-    Ok(json!({ "size": bytes.len(), "tail": last(&bytes), "digest": Digest::of_content(&bytes).to_string() }))
+/// The end of an output. That it is lost or damaged is told, and hides nothing else.
+fn tail(store: &Store, id: AttemptId, stream: Stream) -> Value {
+    match show::content(store, id, stream) {
+        Ok(bytes) => {
+            let digest = Digest::of_content(&bytes).to_string();
+            json!({ "size": bytes.len(), "tail": last(&bytes), "digest": digest })
+        }
+        Err(error) => json!({ "unread": error.to_string() }),
+    }
 }
 
 fn events(store: &Store, id: AttemptId) -> Result<Vec<Value>> {
-    let mut all = show::events(store, id)?.feed(&show::content(store, id, Stream::Stdout)?);
+    let mut all = show::events(store, id)?.feed(&show::content(store, id, Stream::Stdout).unwrap_or_default());
     Ok(all.split_off(all.len().saturating_sub(EVENTS)))
 }
 
-/// What a look at the directory's repository tells without running anything: the commit, and a lock that was left.
-fn git(work: &Path) -> Value {
-    let Some(root) = work.ancestors().map(|dir| dir.join(".git")).find(|git| git.is_dir()) else { return Value::Null };
-    let read = |name: &str| dir::read_bounded(&root.join(name), 1 << 16).ok().and_then(|b| String::from_utf8(b).ok());
-    let head = read("HEAD").unwrap_or_default().trim().to_owned();
-    let commit = head.strip_prefix("ref: ").and_then(read).map(|text| text.trim().to_owned());
-    json!({ "head": head, "commit": commit, "index_lock": root.join("index.lock").exists() })
-}
-
-/// Jobs that the attempt submitted, with their states.
+/// Jobs that the attempt submitted, and all that they did in turn, each with its state and who submitted it.
 fn children(store: &Store, id: AttemptId) -> Result<Vec<Value>> {
-    let children = store.read(|view| view.children_of(id))?;
-    Ok(children.into_iter().map(|(job, state)| json!({ "job": job, "state": state.word() })).collect())
+    let children = store.read(|view| view.descendants_of(id))?;
+    let told =
+        |(job, state, parent): (JobId, State, JobId)| json!({ "job": job, "state": state.word(), "parent": parent });
+    Ok(children.into_iter().map(told).collect())
 }
 
-fn propose(attempt: &Attempt, kept: Option<&Kept>, survivors: &[i32]) -> Option<Proposal> {
+/// What the attempt was permitted to do, and what came of it.
+fn permits(store: &Store, attempt: &Attempt) -> Result<Vec<Value>> {
+    let Some(first) = attempt.permit else { return Ok(Vec::new()) };
+    let permits = store.read(|view| view.permits_of(attempt.id, first))?;
+    let told = |permit: Permit| {
+        json!({
+            "permit": permit.id, "effect": permit.effect, "target": permit.target, "state": permit.state,
+            "outcome": permit.outcome,
+        })
+    };
+    Ok(permits.into_iter().map(told).collect())
+}
+
+/// What the evidence of an attempt of which nothing lives speaks for.
+fn propose(row: &JobRow, attempt: &Attempt, mark: &Mark, kept: Option<&Kept>) -> Option<Proposal> {
     let proposal = |decision, reason: String| Some(Proposal { decision, reason });
-    if !survivors.is_empty() {
-        return None;
+    if row.is_held() {
+        return proposal(Decision::Retry, format!("it never started: {}; offer it again", attempt.detail));
     }
     if attempt.code.as_deref() == Some(Code::ResumeMismatch.name()) {
         return proposal(Decision::Abandon, "the turn went to another session; submit it anew".to_owned());
     }
-    match kept.map(|kept| (&kept.turn, &kept.path)) {
+    if let Mark::NotExecuted { .. } = mark {
+        return proposal(Decision::NoEffect, "it never started: its keeper could not execute the program".to_owned());
+    }
+    // Where a turn is not all that the job does, nobody knows what came after it.
+    let whole = adapter_of(row).is_ok_and(|adapter| adapter.is_one_turn(&row.spec));
+    match kept.filter(|_| whole).map(|kept| (&kept.turn, &kept.path)) {
         Some((Turn::Completed { .. }, path)) => {
             proposal(Decision::Ok, format!("'{path}' holds the finished turn: adopt its answer"))
         }
@@ -204,29 +254,27 @@ pub fn answer(store: &Store, caller: &Caller, id: AttemptId) -> Result<Option<St
     if !row.spec.limits.capture {
         return Ok(None);
     }
-    let after = attempt.dispatched_at.unwrap_or(Time(0));
-    Ok(kept(store, caller, &row)?.filter(|kept| kept.began.is_some_and(|at| at.after(CLOCKS_APART) >= after)).and_then(
-        |kept| match kept.turn {
-            Turn::Completed { answer } => Some(answer),
-            Turn::Failed { .. } | Turn::Interrupted | Turn::Open { .. } => None,
-        },
-    ))
+    // What cannot be read has no answer to adopt; the evidence says that it could not.
+    let turn = ours(store, caller, &row, &attempt).ok().flatten().map(|kept| kept.turn);
+    Ok(match turn {
+        Some(Turn::Completed { answer }) => Some(answer),
+        Some(Turn::Failed { .. } | Turn::Interrupted | Turn::Open { .. }) | None => None,
+    })
 }
 
 /// Ends what is left of an attempt; each process is identified before it gets a signal. Gives what is still there.
-pub fn stop_survivors(store: &Store, id: AttemptId) -> Result<Vec<i32>> {
+pub fn stop_survivors(store: &Store, id: AttemptId) -> Result<Living> {
     let grace = store.read(|view| view.job(id.job))?.spec.limits.grace.duration();
     for signal in [process::Signal::TERM, process::Signal::KILL] {
-        let alive = reconcile::survivors(store, id)?;
-        for pid in &alive {
-            if let Some(identity) = process::Identity::of(*pid)? {
+        for pid in reconcile::living(store, id)?.pids {
+            if let Some(identity) = process::Identity::of(pid)? {
                 process::signal(&identity, signal)?;
             }
         }
         let asked = crate::host::clock::mark();
-        while !reconcile::survivors(store, id)?.is_empty() && !asked.left(grace).is_zero() {
+        while !reconcile::living(store, id)?.pids.is_empty() && !asked.left(grace).is_zero() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
-    reconcile::survivors(store, id)
+    reconcile::living(store, id)
 }

@@ -235,9 +235,35 @@ pub fn held(store: &Store) -> Result<Vec<Attempt>> {
     store.read(|view| view.held_attempts())
 }
 
-/// Processes that carry the attempt's mark in their environment.
-pub fn survivors(store: &Store, attempt: AttemptId) -> Result<Vec<i32>> {
+/// What of an attempt is alive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Living {
+    /// Processes that carry the attempt's mark in their environment.
+    pub pids: Vec<i32>,
+    /// Whether its lock is held: also by a process that cleared its environment, or cannot be seen from here.
+    pub lock_held: bool,
+}
+
+impl Living {
+    /// Whether anything is.
+    pub fn any(&self) -> bool {
+        self.lock_held || !self.pids.is_empty()
+    }
+}
+
+impl std::fmt::Display for Living {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.pids.is_empty() {
+            return f.write_str("its lock is held by a process that does not say that it is one of it");
+        }
+        let pids: Vec<String> = self.pids.iter().map(ToString::to_string).collect();
+        f.write_str(&pids.join(" "))
+    }
+}
+
+/// What of an attempt is alive: a mark or a held lock proves that; nothing proves the contrary.
+pub fn living(store: &Store, attempt: AttemptId) -> Result<Living> {
     let mut pids = process::marked(&attempt.to_string(), &store.root().to_string_lossy())?;
     pids.sort_unstable();
-    Ok(pids)
+    Ok(Living { pids, lock_held: keeper::worker_lock_held(&store.attempt_dir(attempt))? })
 }

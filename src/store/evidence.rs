@@ -22,6 +22,21 @@ pub struct Receipt {
     pub digest: Digest,
 }
 
+/// Authority for one effect of an attempt.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    /// Its number.
+    pub id: i64,
+    /// What it permits, as a word.
+    pub effect: String,
+    /// On what.
+    pub target: String,
+    /// Its state, as a word.
+    pub state: String,
+    /// What happened, as a word, once that is settled.
+    pub outcome: Option<String>,
+}
+
 /// A decision about something uncertain.
 #[derive(Clone, Debug)]
 pub struct Resolution {
@@ -192,6 +207,24 @@ impl View<'_> {
             })
         };
         statement.query_map([subject], read).and_then(Iterator::collect).sql("read findings")
+    }
+
+    /// What an attempt was permitted to do, in order, the first of which was its dispatch.
+    pub fn permits_of(&self, attempt: AttemptId, first: i64) -> Result<Vec<Permit>> {
+        let sql = "SELECT id, effect, target, state, outcome FROM permits
+                   WHERE id >= ?3 AND job = ?1 AND attempt_n = ?2 ORDER BY id";
+        let mut statement = self.connection.prepare_cached(sql).sql("read permits")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Permit {
+                id: row.get(0)?,
+                effect: row.get(1)?,
+                target: row.get(2)?,
+                state: row.get(3)?,
+                outcome: row.get(4)?,
+            })
+        };
+        let rows = statement.query_map(params![attempt.job.0, attempt.n, first], read);
+        rows.and_then(Iterator::collect).sql("read permits")
     }
 
     /// The receipts of a permit: of its use, and of its outcome.

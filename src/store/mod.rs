@@ -25,7 +25,7 @@ mod sweep;
 
 pub use attempts::{Attempt, Claim, Settlement};
 pub use check::Fault;
-pub use evidence::{Finding, Receipt, Resolution};
+pub use evidence::{Finding, Permit, Receipt, Resolution};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};

@@ -170,13 +170,19 @@ impl View<'_> {
         statement.query_map([job.0], |row| row.get(0).map(JobId)).and_then(Iterator::collect).sql("read the session")
     }
 
-    /// Jobs that an attempt submitted, with their states.
-    pub fn children_of(&self, attempt: AttemptId) -> Result<Vec<(JobId, State)>> {
-        let sql = "SELECT j.id, j.state FROM edges e JOIN jobs j ON j.session = e.child
-                   WHERE e.parent_job = ?1 AND e.parent_attempt = ?2 ORDER BY j.id";
+    /// Jobs that an attempt submitted, those that they submitted, and so on: each with its state and the job that
+    /// submitted it. A job is listed once.
+    pub fn descendants_of(&self, attempt: AttemptId) -> Result<Vec<(JobId, State, JobId)>> {
+        let sql = "WITH RECURSIVE below (job, parent) AS (
+                     SELECT j.id, e.parent_job FROM edges e JOIN jobs j ON j.session = e.child
+                     WHERE e.parent_job = ?1 AND e.parent_attempt = ?2
+                     UNION SELECT j.id, e.parent_job FROM below b JOIN edges e ON e.parent_job = b.job
+                     JOIN jobs j ON j.session = e.child)
+                   SELECT j.id, j.state, b.parent FROM below b JOIN jobs j ON j.id = b.job ORDER BY j.id";
         let mut statement = self.connection.prepare_cached(sql).sql("read the children")?;
         let read = |row: &rusqlite::Row<'_>| {
-            Ok((JobId(row.get(0)?), State::parse(&row.get::<_, String>(1)?).unwrap_or(State::Queued)))
+            let state = State::parse(&row.get::<_, String>(1)?).unwrap_or(State::Queued);
+            Ok((JobId(row.get(0)?), state, JobId(row.get(2)?)))
         };
         let rows = statement.query_map(params![attempt.job.0, attempt.n], read);
         rows.and_then(Iterator::collect).sql("read the children")

@@ -62,11 +62,8 @@ impl Stock {
     }
 
     /// A connection of the test's own.
-    #[expect(clippy::disallowed_methods, reason = "a test looks and tampers past the commands")]
     pub(crate) fn db(&self) -> Connection {
-        let db = Connection::open(self.root().join("ares.db")).expect("a database");
-        db.busy_timeout(std::time::Duration::from_secs(10)).expect("a time-out");
-        db
+        db(&self.root())
     }
 
     /// One value of one row, as text.
@@ -93,6 +90,14 @@ impl Stock {
         }
         picture
     }
+}
+
+/// A connection of the test's own to the store in this directory.
+#[expect(clippy::disallowed_methods, reason = "a test looks and tampers past the commands")]
+pub(crate) fn db(root: &std::path::Path) -> Connection {
+    let db = Connection::open(root.join("ares.db")).expect("a database");
+    db.busy_timeout(std::time::Duration::from_secs(10)).expect("a time-out");
+    db
 }
 
 /// Runs a bash script in a lab.
@@ -129,6 +134,17 @@ pub(crate) fn program(name: &str) -> String {
 /// Whether the tests run as root.
 pub(crate) fn root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// The library that moves a command's clock; where there is none, that is counted.
+pub(crate) fn faketime() -> Option<&'static str> {
+    let known =
+        ["/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1"];
+    let found = known.into_iter().find(|path| std::path::Path::new(path).exists());
+    if found.is_none() {
+        crate::harness::skipped("there is no libfaketime to move the clock with");
+    }
+    found
 }
 
 /// A store on a small file system of its own, which goes with the script that mounted it.

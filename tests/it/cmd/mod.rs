@@ -12,6 +12,7 @@ mod held;
 mod hostile;
 mod list;
 mod nowhere;
+mod packet;
 mod settle;
 mod show;
 mod stop;

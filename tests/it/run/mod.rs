@@ -79,14 +79,40 @@ impl Shop {
     }
 
     /// Starts a command and lets it run.
-    #[expect(clippy::disallowed_methods, reason = "a test kills the command that it started, which assert_cmd hides")]
     pub(crate) fn start(&self, env: &[(&str, &str)], name: &str, args: &[&str]) -> Running {
-        let mut command = Command::new(bin_dir().join(name));
+        self.start_program(&bin_dir().join(name), env, args)
+    }
+
+    /// Starts the shell script in this file and lets it run.
+    pub(crate) fn shell(&self, file: &str) -> Running {
+        self.start_program(Path::new("/bin/sh"), &[], &[file])
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test kills the command that it started, which assert_cmd hides")]
+    fn start_program(&self, program: &Path, env: &[(&str, &str)], args: &[&str]) -> Running {
+        let mut command = Command::new(program);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin_dir().display());
         command.args(args).env_clear().env("PATH", path).env("HOME", self.path()).env("TZ", "UTC");
         command.envs(env.iter().copied()).current_dir(self.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(Some(command.spawn().expect("it starts")))
+    }
+
+    /// A process that has the marks of an attempt, as one that escaped from its keeper would.
+    #[expect(clippy::disallowed_methods, reason = "it plays a process that no ares started")]
+    pub(crate) fn survivor(&self, attempt: &str) -> Running {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("300").env("ARES_DIR", &self.root).env("ARES_ATTEMPT", attempt);
+        Running(Some(command.spawn().unwrap()))
+    }
+
+    /// The owner and the keeper of a running job are killed, and its worker with them.
+    pub(crate) fn crash(&self, run: Running) {
+        let (keeper, worker) = (self.keeper(), self.pid("pid"));
+        run.kill();
+        send(keeper, Signal::KILL);
+        gone(keeper);
+        gone(worker);
     }
 
     /// Queues a job and gives its number.
@@ -263,6 +289,12 @@ pub(crate) fn gone(pid: i32) {
 pub(crate) fn runs(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Whether a process is stopped.
+pub(crate) fn stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 
 fn parents(pid: i32) -> Vec<i32> {

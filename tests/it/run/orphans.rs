@@ -1,7 +1,7 @@
 //! The owner, the keeper, the worker or all of them are killed in the middle of a turn: what is known is recorded by the
 //! next command, what is not is uncertain, and what lives on is never claimed a second time.
 
-use super::{Running, Shop, eventually, gone, send, text};
+use super::{Shop, eventually, gone, send, text};
 use rustix::process::Signal;
 
 /// Waits, tells what it did, and ends; it says in a file that it runs, and appends a line for each run.
@@ -143,30 +143,48 @@ fn a_killed_keeper_makes_the_attempt_uncertain_and_leaves_nothing() {
     assert_eq!(shop.run("ares-reconcile", &[&job, "--decide", "retry", "--because", "a test"]).status, 0);
 }
 
+/// Whether a process holds the lock of an attempt, and whether it says that it belongs to one.
+fn signs(pid: i32) -> (bool, bool) {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let lock = files.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|to| to.ends_with("worker.lock"));
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    (lock, environment.windows(13).any(|part| part == b"ARES_ATTEMPT="))
+}
+
 #[test]
 fn case_9_nothing_is_run_again_while_something_of_it_lives() {
-    let shop = Shop::new();
-    let job = shop.script(
-        &["--max-tries", "3", "--if-uncertain", "retry"],
-        "setsid sleep 300 & echo $! > child; echo $$ > pid; wait",
-    );
-    let run = shop.start(&[], "ares-run", &[]);
-    let (worker, child) = (shop.pid("pid"), shop.pid("child"));
-    let keeper = shop.keeper();
-    run.kill();
-    send(keeper, Signal::KILL);
-    gone(worker);
-    let ran = shop.run("ares-reconcile", &["--format", "%(found) %(detail)"]);
-    assert_eq!(ran.out.trim(), "orphaned its keeper is gone, processes of it are alive");
-    assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
-    assert_eq!(shop.state(&job), "running");
-    assert!(super::runs(child));
-    // An order to stop ends what is left, although no keeper is there to do it.
-    assert_eq!(shop.run("ares-stop", &[&job]).status, 0);
-    gone(child);
-    assert_eq!(shop.run("ares-reconcile", &[]).status, 0);
-    assert_eq!(shop.state(&job), "cancelled");
-    shop.clean();
+    // Of a child either sign is enough: the lock that it holds, or the mark in its environment.
+    let closed = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
+    for (start, lock, mark) in [
+        ("setsid sleep 300 &".to_owned(), true, true),
+        (format!("setsid sh -c '{closed}; echo up > up; exec sleep 300' &"), false, true),
+        ("env -i setsid sleep 300 &".to_owned(), true, false),
+    ] {
+        let shop = Shop::new();
+        let script = format!("{start} echo $! > child; echo $$ > pid; wait");
+        let job = shop.script(&["--max-tries", "3", "--if-uncertain", "retry"], &script);
+        let run = shop.start(&[], "ares-run", &[]);
+        let child = shop.pid("child");
+        eventually("it has the signs that are wanted", || (signs(child) == (lock, mark)).then_some(()));
+        shop.crash(run);
+        for _ in 0..2 {
+            let ran = shop.run("ares-reconcile", &["--format", "%(found) %(detail)"]);
+            assert_eq!(ran.out.trim(), "orphaned its keeper is gone, processes of it are alive", "{start}");
+            assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
+            assert_eq!((shop.state(&job).as_str(), super::runs(child)), ("running", true), "{start}");
+        }
+        // An order to stop ends what is left, although no keeper is there to do it; what does not say whose it is gets no
+        // signal, and has to end by itself.
+        assert_eq!(shop.run("ares-stop", &[&job]).status, 0);
+        if !mark {
+            assert!(super::runs(child));
+            send(child, Signal::KILL);
+        }
+        gone(child);
+        assert_eq!(shop.run("ares-reconcile", &[]).status, 0);
+        assert_eq!(shop.state(&job), "cancelled");
+        shop.clean();
+    }
 }
 
 #[test]
@@ -178,7 +196,7 @@ fn case_9_a_decision_to_run_again_waits_for_survivors() {
     shop.pid("pid");
     send(shop.keeper(), Signal::KILL);
     assert_eq!(run.end().status, 10);
-    let survivor = survivor(&shop, &format!("{job}.1"));
+    let survivor = shop.survivor(&format!("{job}.1"));
     let ran = shop.run("ares-reconcile", &[&job, "--decide", "retry", "--because", "again"]);
     assert_eq!(ran.status, 3, "{}", ran.err);
     assert!(ran.err.contains("ARES_SURVIVORS") && ran.err.contains(&survivor.pid().to_string()), "{}", ran.err);
@@ -186,14 +204,6 @@ fn case_9_a_decision_to_run_again_waits_for_survivors() {
     survivor.kill();
     assert_eq!(shop.run("ares-reconcile", &[&job, "--decide", "retry", "--because", "again"]).status, 0);
     assert_eq!(shop.state(&job), "queued");
-}
-
-/// A process that has the marks of an attempt, as one that escaped from its keeper would.
-#[expect(clippy::disallowed_methods, reason = "it plays a process that no ares started")]
-fn survivor(shop: &Shop, attempt: &str) -> Running {
-    let mut command = std::process::Command::new("/bin/sleep");
-    command.arg("300").env("ARES_DIR", shop.root()).env("ARES_ATTEMPT", attempt);
-    Running(Some(command.spawn().unwrap()))
 }
 
 #[test]
