@@ -84,7 +84,7 @@ impl Run for Args {
         ("path", "text: the owner file, with --owner-file"),
     ];
     const ERRORS: &'static [Code] =
-        &[Code::NothingToClaim, Code::Stopped, Code::Uncertain, Code::ReceiptFailed, Code::NotFound];
+        &[Code::NothingToClaim, Code::Stopped, Code::Uncertain, Code::Fenced, Code::ReceiptFailed, Code::NotFound];
     const EXAMPLES: &'static str = "\
 $ ares-init --quiet .ares >/dev/null
 $ ares-submit -- true

@@ -66,6 +66,7 @@ impl Run for Args {
         Code::Held,
         Code::Uncertain,
         Code::Stopped,
+        Code::Fenced,
         Code::ReceiptFailed,
         Code::NotFound,
     ];

@@ -36,6 +36,10 @@ const LINGER: Duration = Duration::from_secs(3);
 /// itself never says it.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether the attempt was given away. That may happen only while this process does not run, so
+/// the first look after that sees it.
+const LOOK_FENCE: Duration = Duration::from_secs(1);
+
 /// What the runner does between two looks.
 #[derive(Debug)]
 pub struct Watch<'a> {
@@ -133,6 +137,12 @@ pub fn prepare(
 pub(super) fn folder_of(root: &Path, attempt: AttemptId) -> Result<PathBuf> {
     let folder = crate::store::attempt_dir(root, attempt);
     dir::expect(&root.join("attempts"))?;
+    // An earlier attempt was decided. Its owner may have been stopped before it told its keeper to go: without a directory
+    // no keeper begins. Whoever decided removes it, unless that one crashed in between.
+    let before = crate::store::attempt_dir(root, AttemptId { n: attempt.n - 1, ..attempt });
+    if attempt.n > 1 && !keeper::worker_lock_held(&before)? {
+        dir::clear_attempt_dir(&before);
+    }
     // A transaction that prepared it and came to nothing may have left one.
     dir::remove_attempt_dir(&folder)?;
     dir::private_dir(&folder)?;
@@ -237,6 +247,7 @@ pub fn follow(
     let mut follower = Follower::new(&folder, adapter.reader(resume), job.spec.limits.capture);
     let (mut terminal, mut known) = (None::<Mark>, !adapter.keeps_session());
     let (mut finishing, mut stopping) = (false, Stopping::default());
+    let (mut looked, mut fenced) = (clock::mark(), false);
     loop {
         let pause = match (adapter.keeps_session(), known) {
             (false, _) => LOOK_PLAIN,
@@ -265,6 +276,13 @@ pub fn follow(
             finishing = true;
             keeper.stop(Cause::Finished, false);
         }
+        if !fenced && looked.elapsed() > LOOK_FENCE {
+            (looked, fenced) = (clock::mark(), given_away(store, attempt.id)?);
+            if fenced {
+                // Whoever has the job now must not find this worker at it.
+                keeper.stop(Cause::Stopped, true);
+            }
+        }
         stopping.go_on(keeper, watch);
         if stopping.unheard(job.spec.limits.grace.duration()) {
             // It may come back to life, and then it ends the worker and writes down how that ended.
@@ -272,6 +290,11 @@ pub fn follow(
                 .hint(format!("look at process {}, then ares reconcile {}", keeper.pid(), attempt.id.job)));
         }
     }
+}
+
+/// Whether someone decided about the attempt, or a later one was claimed.
+fn given_away(store: &Store, id: AttemptId) -> Result<bool> {
+    store.read(|view| Ok(view.resolution(id)?.is_some() || view.job(id.job)?.facts.attempt > id.n))
 }
 
 /// What a failure after the dispatch means: the worker ran, and only the record of its end is missing. The keeper has

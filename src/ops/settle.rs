@@ -1,15 +1,16 @@
 //! Recording the outcome of an attempt that a script owns: compare-and-set on the attempt, idempotent, and what comes
 //! too late is kept as evidence.
 
+use super::collect::Evidence;
 use crate::domain::attempt::State as AttemptState;
 use crate::domain::digest::Digest;
-use crate::domain::id::Handle;
+use crate::domain::id::{AttemptId, Handle};
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::outcome::{Outcome, Report, Seen, Usage};
 use crate::error::{Code, Error, Result};
 use crate::host::clock;
-use crate::store::{Attempt, Done, Request, Settlement, Store};
+use crate::store::{Attempt, Done, Object, Request, Settlement, Store};
 use serde::{Deserialize, Serialize};
 
 /// What a script says of its attempt.
@@ -147,22 +148,40 @@ fn fenced(attempt: &Attempt) -> Error {
     Error::new(Code::Fenced, format!("attempt {} is over ({how}); what came late is kept as evidence", attempt.id))
 }
 
-/// Keeps what came too late, beside the record; the same thing once.
+/// What a script said too late.
 fn keep_late(store: &mut Store, say: &Say, report: &Report, error: Error) -> Result<Settled> {
-    let late = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
+    let object = say.result.as_deref().map(|bytes| store.spool().prepare(bytes)).transpose()?;
     let body = serde_json::json!({
         "outcome": say.outcome.word(),
         "code": report.code.map(Code::name),
         "detail": report.detail,
         "exit": say.exit,
     });
+    keep(store, say.handle.attempt, &body.to_string(), object.as_ref())?;
+    Err(error)
+}
+
+/// Keeps what a runner saw of an attempt that had been given away meanwhile.
+pub(super) fn keep_late_end(store: &mut Store, id: AttemptId, evidence: &Evidence) -> Result<()> {
+    let (end, seen) = (evidence.settlement(), evidence.seen());
+    let body = serde_json::json!({
+        "outcome": end.report.outcome.word(),
+        "code": end.report.code.map(Code::name),
+        "detail": end.report.detail,
+        "exit": seen.and_then(|seen| seen.exit),
+        "signal": seen.and_then(|seen| seen.signal),
+    });
+    keep(store, id, &body.to_string(), end.result.as_ref().or(end.stdout.as_ref()))
+}
+
+/// Keeps what came too late, beside the record; the same thing once.
+fn keep(store: &mut Store, id: AttemptId, body: &str, object: Option<&Object>) -> Result<()> {
     store.write(clock::now(), |ledger| {
-        let object = late.as_ref().map(|object| ledger.put(object)).transpose()?;
-        let (subject, body) = (say.handle.attempt.to_string(), body.to_string());
+        let object = object.map(|object| ledger.put(object)).transpose()?;
+        let subject = id.to_string();
         if ledger.findings(&subject)?.iter().any(|known| known.body == body && known.object == object) {
             return Ok(());
         }
-        ledger.finding("late-result", &subject, &body, object.as_ref())
-    })?;
-    Err(error)
+        ledger.finding("late-result", &subject, body, object.as_ref())
+    })
 }

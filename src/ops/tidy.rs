@@ -5,7 +5,7 @@ use super::collect;
 use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::{Code, Result};
-use crate::host::{clock, dir, lock};
+use crate::host::{clock, dir, keeper, lock};
 use crate::store::{Done, Store};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +56,8 @@ pub fn leftovers(store: &Store) -> Result<Vec<Leftover>> {
     for id in folders.iter().filter_map(|name| name.parse::<AttemptId>().ok()) {
         match standing(store, id)? {
             Standing::Open => {}
+            // What lives on holds its lock there, and whoever still waits for it needs the rest.
+            Standing::Over if keeper::worker_lock_held(&store.attempt_dir(id))? => {}
             Standing::Over => found.push(folder(What::Attempt(store.attempt_dir(id)), store, id)?),
             Standing::Unclaimed => found.push(folder(What::Unclaimed(id), store, id)?),
         }

@@ -199,9 +199,13 @@ fn captured(
     let evidence = dispatch::follow(store, &mut keeper, &plain, &attempt, None, &mut watch).map_err(unrecorded)?;
     let evidence = evidence.blameless();
     let status = status_of(evidence.report(), evidence.seen());
-    store
-        .write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop))
-        .map_err(unrecorded)?;
+    match store.write(clock::now(), |ledger| super::run::settle_one(ledger, &attempt, &evidence).map(drop)) {
+        Err(error) if error.code == Code::Fenced => {
+            settle::keep_late_end(store, attempt.id, &evidence).map_err(unrecorded)?;
+            return Err(error);
+        }
+        other => other.map_err(unrecorded)?,
+    }
     dir::clear_attempt_dir(&store.attempt_dir(attempt.id));
     Ok(status)
 }

@@ -12,6 +12,7 @@ use crate::host::{clock, random};
 use crate::ops::claim;
 use crate::ops::collect::{self, Evidence};
 use crate::ops::dispatch::{self, Prepared, Watch};
+use crate::ops::settle;
 use crate::store::{Attempt, Done, JobRow, Ledger};
 use std::time::Duration;
 
@@ -54,7 +55,10 @@ impl Runner<'_> {
         self.stuck = stuck(id, &evidence);
         let claim_too = until != Until::One && !watch.over() && self.stuck.is_none() && unheard.is_ok();
         let claim_too = claim_too && self.untold.len() < UNTOLD_MAX;
-        let (state, following) = self.settle(&attempt, &evidence, claim_too).map_err(unrecorded)?;
+        let (state, following) = match self.settle(&attempt, &evidence, claim_too) {
+            Err(error) if error.code == Code::Fenced => return Err(self.late(id, &evidence, error)),
+            other => other.map_err(unrecorded)?,
+        };
         fault::point("run.settled");
         self.settled = Some(id).filter(|_| state != State::Uncertain);
         if state == State::Uncertain && !job.spec.limits.capture {
@@ -200,6 +204,17 @@ impl Runner<'_> {
                 Ok((again.or(state_then).unwrap_or(State::Uncertain), following))
             }
             other => other.map(|state| (state, following)),
+        }
+    }
+
+    /// The attempt was given away while this process did not run: it settles nothing, and what it saw is evidence.
+    fn late(&mut self, id: AttemptId, evidence: &Evidence, error: Error) -> Error {
+        match settle::keep_late_end(self.store, id, evidence) {
+            Ok(()) => {
+                self.clear(id);
+                Error::new(error.code, format!("{}; what came late is kept as evidence", error.message))
+            }
+            Err(other) => dispatch::unrecorded(id, other),
         }
     }
 

@@ -5,6 +5,7 @@ mod adapter;
 mod beside;
 mod conversation;
 mod ends;
+mod fenced;
 mod limits;
 mod no_capture;
 mod orphans;
