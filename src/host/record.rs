@@ -106,14 +106,12 @@ pub fn read_mark(folder: &Path) -> Result<Mark> {
     if !dir::is_there(folder)? {
         return Ok(Mark::Lost);
     }
-    let Some(text) = read(&folder.join("mark"))? else {
-        // The room for the end is there before the dispatch, and nothing else before the mark: where it is otherwise,
-        // someone was here, and that the mark is missing proves nothing.
-        let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
-        let untouched = there(STAGED) && !["worker.lock", "stdout", "stderr"].into_iter().any(there);
-        return Ok(if untouched { Mark::Missing } else { Mark::Lost });
-    };
-    let mut mark = Mark::Missing;
+    // The room for the end is there before the dispatch, and nothing else before the mark: where it is otherwise, someone
+    // was here, and that the mark is missing or empty proves nothing.
+    let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    let untouched = there(STAGED) && !["worker.lock", "stdout", "stderr"].into_iter().any(there);
+    let mut mark = if untouched { Mark::Missing } else { Mark::Lost };
+    let Some(text) = read(&folder.join("mark"))? else { return Ok(mark) };
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
     for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
         let line: Line = serde_json::from_slice(line)
@@ -256,6 +254,14 @@ mod tests {
             assert_eq!(read_mark(folder).unwrap(), Mark::Lost, "{later} is made after it");
             std::fs::remove_file(folder.join(later)).unwrap();
         }
+        for empty in [&b""[..], &[0; 40]] {
+            std::fs::write(folder.join("mark"), empty).unwrap();
+            assert_eq!(read_mark(folder).unwrap(), Mark::Missing, "no whole line was written");
+            std::fs::write(folder.join("stdout"), "").unwrap();
+            assert_eq!(read_mark(folder).unwrap(), Mark::Lost, "the line before it was lost");
+            std::fs::remove_file(folder.join("stdout")).unwrap();
+        }
+        std::fs::remove_file(folder.join("mark")).unwrap();
         let mut marks = Marks::begin(folder).unwrap();
         assert_eq!(read_mark(folder).unwrap(), Mark::AboutToStart);
         marks.started(77).unwrap();

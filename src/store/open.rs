@@ -7,6 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,11 +47,12 @@ impl Store {
     fn connect(root: &Path, more: OpenFlags, wait: Option<Duration>) -> Result<Self> {
         // An absolute path cannot be read as a URI, so no name can switch locking off or open memory instead.
         debug_assert!(root.is_absolute());
-        let path = root.join("ares.db");
+        let path = database(root);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NOFOLLOW
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | more;
+        check_not_emptied(root)?;
         let what = format!("open '{}'", path.display());
         let mut connection = Connection::open_with_flags(&path, flags).sql(&what)?;
         connection.busy_timeout(BUSY).sql(&what)?;
@@ -127,6 +129,19 @@ impl Store {
             new => Err(Error::new(Code::SchemaNew, format!("'{shown}' has version {new}, this ares {VERSION}"))),
         }
     }
+}
+
+/// Refuses a database that is gone or empty in a store that was written to: what a loss of power may leave of it. SQLite
+/// would take it for a new one, and remove the log in which everything may still be.
+pub(super) fn check_not_emptied(root: &Path) -> Result<()> {
+    let path = database(root);
+    let empty = std::fs::metadata(&path).map_or_else(|e| e.kind() == ErrorKind::NotFound, |meta| meta.len() == 0);
+    // Nobody takes this lock before there is something to write to.
+    if !empty || root.join("locks/write.lock").symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let said = format!("'{}' is gone or empty, and this store was written to", path.display());
+    Err(Error::new(Code::StoreDamaged, said).hint("move its directory aside, and put a backup in its place"))
 }
 
 /// Refuses a file system on which locks or shared memory do not hold.

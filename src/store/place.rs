@@ -23,6 +23,7 @@ fn resolve(named: &Path) -> Result<PathBuf> {
     let root = named.canonicalize().or_code(Code::NoStore, none)?;
     check_owner(&root)?;
     if !root.join("ares.db").is_file() {
+        super::open::check_not_emptied(&root)?;
         return Err(Error::new(Code::NoStore, none()));
     }
     Ok(root)

@@ -1,6 +1,120 @@
 //! Failures of what lies below: locks, room, file systems.
 
 use crate::stock::{Stock, bash, on_tmpfs};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Every file of a store with its content, except those that hold no truth: SQLite's shared memory, a log without
+/// anything in it, locks.
+fn files(stock: &Stock) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut open = vec![stock.root()];
+    let mut files = BTreeMap::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        } else if !path.ends_with("ares.db-shm") && !path.to_string_lossy().contains("/locks/") {
+            let content = std::fs::read(&path).expect("a file");
+            if !(content.is_empty() && path.ends_with("ares.db-wal")) {
+                files.insert(path, content);
+            }
+        }
+    }
+    files
+}
+
+/// Commands that must refuse the store, and change nothing in it.
+fn refused(stock: &Stock, status: i32, code: &str) {
+    let before = files(stock);
+    let root = stock.root().to_string_lossy().into_owned();
+    for command in [
+        &["ares-list"][..],
+        &["ares-init"],
+        &["ares-init", "--adopt"],
+        &["ares-init", "--upgrade"],
+        &["ares-submit", "--", "true"],
+        &["ares-run", "--drain"],
+        &["ares-reconcile"],
+        &["ares-gc"],
+    ] {
+        let args: Vec<&str> = match command[0] {
+            "ares-init" => [&command[1..], &[root.as_str()]].concat(),
+            _ => [&["--store", root.as_str()], &command[1..]].concat(),
+        };
+        let ran = stock.run(command[0], &args);
+        assert!(ran.status == status && ran.err.contains(code), "{command:?}: {} {}", ran.status, ran.err);
+        assert!(files(stock) == before, "{command:?} changed a file of a store that it refuses");
+    }
+}
+
+#[test]
+fn case_17_a_database_that_a_loss_of_power_emptied_is_never_taken_for_a_new_one() {
+    type Damage = fn(&Path, &[u8]);
+    let damages: [(&str, Damage); 4] = [
+        ("empty", |file, _| std::fs::write(file, "").expect("written")),
+        ("gone", |file, _| std::fs::remove_file(file).expect("removed")),
+        ("zeros", |file, bytes| std::fs::write(file, vec![0; bytes.len()]).expect("written")),
+        ("cut in its first page", |file, bytes| std::fs::write(file, &bytes[..600]).expect("written")),
+    ];
+    for (what, damage) in damages {
+        let stock = Stock::new();
+        stock.submit(&[], &["true"]);
+        stock.ok("ares-run", &["--quiet"]);
+        let db = stock.root().join("ares.db");
+        let whole = std::fs::read(&db).expect("a database");
+        let log = std::fs::read(stock.root().join("ares.db-wal")).expect("a log");
+        assert!(!log.is_empty(), "the log holds what was not copied yet");
+        damage(&db, &whole);
+        refused(&stock, 6, "ARES_STORE_DAMAGED");
+        // What was lost is put back, and everything is there: nobody has touched the log.
+        std::fs::write(&db, &whole).expect("written");
+        assert_eq!(stock.ok("ares-list", &["--format", "%(job) %(state)"]), "1 succeeded", "{what}");
+    }
+}
+
+#[test]
+fn case_17_a_record_that_lost_its_content_proves_nothing() {
+    if !cfg!(debug_assertions) {
+        return crate::harness::skipped("a release build has no fault points");
+    }
+    for (name, content) in [("exit", &[0_u8; 200][..]), ("exit", b""), ("mark", &[0; 90]), ("mark", b"")] {
+        let stock = Stock::new();
+        stock.submit(&["--max-tries", "3"], &["sh", "-c", "echo ran >>effects"]);
+        bash(&stock, "ARES_FAULT=run.ended ares-run");
+        let folder = stock.root().join("attempts/1.1");
+        if name == "mark" {
+            std::fs::remove_file(folder.join("exit")).expect("an end");
+        }
+        std::fs::write(folder.join(name), content).expect("written");
+        crate::run::eventually("its keeper is gone, and it is uncertain", || {
+            stock.run("ares-run", &["--drain"]);
+            (stock.state("1") == "uncertain").then_some(())
+        });
+        assert_eq!(stock.bash("cat effects", 0), "ran", "{name}");
+    }
+}
+
+#[test]
+fn case_o7_another_version_is_refused_and_nothing_of_it_is_wiped() {
+    let stock = Stock::new();
+    stock.submit(&[], &["sh", "-c", "head -c 100000 /dev/zero"]);
+    stock.ok("ares-run", &["--quiet"]);
+    stock.submit(&[], &["true"]);
+    let version = stock.value("PRAGMA user_version");
+    for other in ["2", "99"] {
+        stock.db().execute_batch(&format!("PRAGMA user_version = {other}")).expect("changed");
+        refused(&stock, 6, "ARES_SCHEMA_NEW");
+    }
+    stock.db().execute_batch(&format!("PRAGMA user_version = {version}")).expect("changed");
+    assert_eq!(stock.ok("ares-list", &["--all", "--format", "%(job) %(state)"]), "1 succeeded\n2 queued");
+    assert_eq!(stock.bash("ares-show 1 --output stdout | wc -c", 0), "100000");
+    // What a later version of the same schema adds beside it is no hindrance.
+    stock
+        .db()
+        .execute_batch("CREATE TABLE later (x INTEGER) STRICT; ALTER TABLE jobs ADD COLUMN later TEXT")
+        .expect("added");
+    stock.ok("ares-run", &["--quiet"]);
+    assert_eq!(stock.state("2"), "succeeded");
+}
 
 #[test]
 fn case_47_a_foreign_reader_closing_the_database_loses_no_commit_of_ours() {
@@ -42,6 +156,25 @@ fn case_49_a_lock_that_is_not_free_in_time_is_busy_and_names_its_holder() {
     stock.ok("ares-list", &[]);
     drop(tx);
     stock.submit(&[], &["true"]);
+}
+
+#[test]
+fn case_49_a_foreign_writer_that_is_quick_is_waited_for() {
+    let stock = Stock::new();
+    // Whoever finds the lock held asks again until it is free; one that asks once only is refused.
+    let mut db = stock.db();
+    for command in [&["ares-submit", "--", "true"][..], &["ares-run"], &["ares-reconcile"]] {
+        let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).expect("a writer");
+        let ran = std::thread::scope(|scope| {
+            let ran = scope.spawn(|| stock.run(command[0], &command[1..]));
+            // Long enough that it has come to the lock; where it has not, this proves nothing and fails nothing.
+            std::thread::sleep(std::time::Duration::from_millis(700));
+            drop(tx);
+            ran.join().expect("an answer")
+        });
+        assert_eq!(ran.status, 0, "{command:?}: {}", ran.err);
+    }
+    assert_eq!(stock.state("1"), "succeeded");
 }
 
 #[test]
