@@ -184,6 +184,47 @@ fn case_10_an_asked_for_end_is_no_worse_than_a_killed_one() {
 }
 
 #[test]
+fn case_13_what_was_closed_meanwhile_is_not_begun_again() {
+    let stock = Stock::new();
+    let work = ["sh", "-c", "echo $ARES_ATTEMPT >>effects; exit $0", "0"];
+    // Its worker died, and someone closed it since: by each decision that closes, and by a stop.
+    for close in ["ok", "error", "abandon", "stop"] {
+        let job = stock.submit(&["--max-tries", "9"], &work);
+        stock.bash(&format!("ares-claim --job {job} --owner $$"), 0);
+        assert_eq!(stock.run("ares-reconcile", &["--quiet"]).status, 10);
+        match close {
+            "stop" => stock.ok("ares-stop", &[&job]),
+            decision => stock.ok("ares-reconcile", &[&job, "--decide", decision, "--because", "it is merged"]),
+        };
+        for args in [&["--drain"][..], &["--job", &job]] {
+            stock.run("ares-run", args);
+        }
+        let me = std::process::id().to_string();
+        assert_ne!(stock.run("ares-claim", &["--job", &job, "--owner", &me]).status, 0);
+        assert_eq!(stock.value(&format!("SELECT count(*) FROM attempts WHERE job = {job}")), "1", "{close}");
+    }
+    // One that waits for another try is closed before its time comes.
+    let job =
+        stock.submit(&["--max-tries", "9", "--retry-delay", "300ms"], &["sh", "-c", "echo once >>effects; exit 1"]);
+    stock.run("ares-run", &["--quiet"]);
+    assert_eq!(stock.state(&job), "queued");
+    stock.ok("ares-stop", &[&job]);
+    stock.bash("sleep 0.5; ares-run --drain --quiet; cat effects", 0);
+    assert_eq!(stock.bash("cat effects", 0), "once");
+    if !cfg!(debug_assertions) {
+        return crate::harness::skipped("a release build has no fault points");
+    }
+    // A runner that chose it looks again before it begins.
+    let job = stock.submit(&[], &work);
+    let script = format!(
+        "ARES_FAULT=run.prepared:sleep=800 ares-run --quiet >/dev/null 2>&1 &
+        while [ \"$(ares-show {job} --format '%(state)')\" != claimed ]; do sleep 0.02; done
+        ares-stop {job} >/dev/null; wait; ares-show {job} --format '%(state)'; cat effects"
+    );
+    assert_eq!(stock.bash(&script, 0), "cancelled\nonce");
+}
+
+#[test]
 fn case_15_a_slot_comes_back_from_every_death_and_is_kept_by_every_life() {
     let stock = Stock::new();
     let group = ["--group", "g", "--width", "1"];

@@ -32,15 +32,20 @@ fn case_2_a_long_job_with_a_live_worker_is_never_taken_for_dead() {
     );
     let run = shop.start(&[], "ares-run", &[]);
     shop.pid("pid");
-    // An owner that does nothing for as long as anybody likes still holds its lock.
+    // An owner that does nothing for as long as anybody likes still holds its lock: neither that it is silent nor how long
+    // ago it began says anything.
     run.send(Signal::STOP);
+    let old = "UPDATE attempts SET claimed_at = 1, dispatched_at = 1";
+    assert_eq!(crate::stock::db(shop.root()).execute(old, []).unwrap(), 1);
     for _ in 0..5 {
         assert_eq!(shop.run("ares-reconcile", &["--format", "%(found)"]).out, "alive\n");
         assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
     }
     run.send(Signal::CONT);
+    assert_eq!(shop.state(&job), "running");
     std::fs::write(shop.path().join("go"), "").unwrap();
     assert_eq!(run.end().status, 0);
+    assert_eq!(shop.latest(&job)["attempt"], format!("{job}.1"), "it was never another's");
     assert_eq!((shop.state(&job).as_str(), shop.file("runs").lines().count()), ("succeeded", 1));
     shop.clean();
 }
