@@ -3,9 +3,11 @@
 use super::{Answer, Context, Field, Run, args, fields};
 use crate::domain::id::JobId;
 use crate::domain::job::State;
+use crate::domain::moves::Word as _;
 use crate::domain::time::Span;
 use crate::error::{Code, Error, Result};
 use crate::host::signals::Signals;
+use crate::ops::wait::Waited;
 use crate::ops::{list, wait};
 use crate::store::JobRow;
 
@@ -13,7 +15,8 @@ use crate::store::JobRow;
 ///
 /// One record is printed for each job as it ends. The status says how: 0 all succeeded, 1 some did not or the time was
 /// over, 10 one is uncertain and waits for a decision, which is told at once. One that is held after five releases waits
-/// for a decision too, though nothing of it ran: it is told at once, with 1.
+/// for a decision too, though nothing of it ran: it is told at once, with 1. A job that waits for one of these is told at
+/// once with the same status.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("which").args(["jobs", "label"]).required(true))]
 pub struct Args {
@@ -75,7 +78,7 @@ ares-wait: ARES_WAITED_FAILED: [..]
             Ok(())
         })?;
         let those = |which: &dyn Fn(&JobRow) -> bool| {
-            ended.iter().filter(|job| which(job)).map(|job| job.facts.id).collect::<Vec<JobId>>()
+            ended.iter().filter(|one| which(&one.job)).map(|one| one.job.facts.id).collect::<Vec<JobId>>()
         };
         let uncertain = those(&|job| job.state == State::Uncertain);
         let held = those(&JobRow::is_held);
@@ -86,6 +89,9 @@ ares-wait: ARES_WAITED_FAILED: [..]
         if !uncertain.is_empty() {
             return Err(Error::new(Code::Uncertain, of("uncertain", &uncertain)));
         }
+        if let Some(stuck) = ended.iter().find_map(behind) {
+            return Err(stuck);
+        }
         if !held.is_empty() {
             return Err(Error::new(Code::Held, of("held after five releases in a row", &held)));
         }
@@ -94,4 +100,16 @@ ares-wait: ARES_WAITED_FAILED: [..]
         }
         Ok(Answer::Nothing)
     }
+}
+
+/// A job that waits for one that does not go on by itself does not either.
+fn behind(waited: &Waited) -> Option<Error> {
+    let (on, state) = waited.behind?;
+    let (code, how) = match state {
+        State::Uncertain => (Code::Uncertain, state.word()),
+        State::Queued => (Code::Held, "held after five releases in a row"),
+        other => (Code::WaitedFailed, other.word()),
+    };
+    let said = format!("job {} waits for job {on}, which is {how}", waited.job.facts.id);
+    Some(Error::new(code, said))
 }

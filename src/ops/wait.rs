@@ -16,6 +16,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often it is looked whether owners are alive: an owner that died would else be waited for without end.
 const LOOK_AFTER_OWNERS: Duration = Duration::from_secs(1);
 
+/// A job as it is when the wait is over.
+#[derive(Clone, Debug)]
+pub struct Waited {
+    /// The job.
+    pub job: JobRow,
+    /// What it waits for that does not go on by itself, with its state.
+    pub behind: Option<(JobId, State)>,
+}
+
 /// Waits until all of these jobs, or any one, have ended, or one waits for a decision. `told` hears of each as it ends, or
 /// is found to wait so; then nothing of the store is held. Gives them all as they are in the end.
 pub fn wait(
@@ -25,7 +34,7 @@ pub fn wait(
     timeout: Option<Duration>,
     signals: &mut Signals,
     told: &mut dyn FnMut(&Store, JobId) -> Result<()>,
-) -> Result<Vec<JobRow>> {
+) -> Result<Vec<Waited>> {
     let began = clock::mark();
     // What has ended is not read again: it may be removed from the store while others are still waited for.
     let (mut ended, mut over) = (BTreeSet::new(), BTreeMap::<JobId, JobRow>::new());
@@ -39,17 +48,21 @@ pub fn wait(
         // Our own changes do not show in the version, so a pass is always followed by a look.
         if seen != Some(version) || looked.is_some_and(|mark| mark.elapsed() < pause) {
             let rows = store.read(|view| {
-                let row = |job: &JobId| over.get(job).map_or_else(|| view.job(*job), |row| Ok(row.clone()));
-                jobs.iter().map(row).collect::<Result<Vec<_>>>()
+                let look = |id: &JobId| {
+                    let job = over.get(id).map_or_else(|| view.job(*id), |job| Ok(job.clone()))?;
+                    let behind = if job.state == State::Queued { view.stuck_behind(*id)? } else { None };
+                    Ok(Waited { job, behind })
+                };
+                jobs.iter().map(look).collect::<Result<Vec<_>>>()
             })?;
-            over.extend(rows.iter().filter(|row| row.state.is_terminal()).map(|row| (row.facts.id, row.clone())));
-            for row in rows.iter().filter(|row| row.state.is_terminal() || undecided(row)) {
-                if ended.insert(row.facts.id) {
-                    told(store, row.facts.id)?;
+            let has_ended = |waited: &Waited| waited.job.state.is_terminal();
+            over.extend(rows.iter().filter(|row| has_ended(row)).map(|row| (row.job.facts.id, row.job.clone())));
+            for row in rows.iter().filter(|row| has_ended(row) || undecided(row)) {
+                if ended.insert(row.job.facts.id) {
+                    told(store, row.job.facts.id)?;
                 }
             }
             // One that is uncertain or held waits for people, who are told at once.
-            let has_ended = |row: &JobRow| row.state.is_terminal();
             if rows.iter().any(undecided) || rows.iter().all(has_ended) || (any && rows.iter().any(has_ended)) {
                 return Ok(rows);
             }
@@ -65,7 +78,7 @@ pub fn wait(
     }
 }
 
-/// Whether only a decision makes it go on.
-fn undecided(row: &JobRow) -> bool {
-    row.state == State::Uncertain || row.is_held()
+/// Whether only a decision makes it go on, about itself or about what it waits for.
+fn undecided(waited: &Waited) -> bool {
+    waited.job.state == State::Uncertain || waited.job.is_held() || waited.behind.is_some()
 }

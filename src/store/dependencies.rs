@@ -8,6 +8,7 @@ use crate::domain::moves::Word as _;
 use crate::domain::spec::{Dependency, Then};
 use crate::error::Result;
 use rusqlite::{OptionalExtension as _, params};
+use std::collections::HashSet;
 
 /// What a job's dependencies come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,38 @@ impl View<'_> {
         let sql = "SELECT body FROM events WHERE subject = ?1 AND kind = 'job.cancelled'";
         let mut statement = self.connection.prepare_cached(sql).sql("read why")?;
         statement.query_row([job.to_string()], |row| row.get(0)).optional().sql("read why")
+    }
+
+    /// What a queued job waits for that does not go on by itself: one that it comes after, directly or not, that is
+    /// uncertain, held, or ended in a way that holds it; or an uncertain turn of its session. Gives that job's state too.
+    pub fn stuck_behind(&self, job: JobId) -> Result<Option<(JobId, State)>> {
+        let uncertain = self.uncertain_attempts()?;
+        let (mut open, mut looked_at) = (vec![job], HashSet::new());
+        while let Some(next) = open.pop() {
+            let row = self.job(next)?;
+            if row.state != State::Queued || !looked_at.insert(next) {
+                continue;
+            }
+            if next != job && row.is_held() {
+                return Ok(Some((next, row.state)));
+            }
+            if let Some(turn) = uncertain.iter().find(|attempt| attempt.session == row.session) {
+                return Ok(Some((turn.id.job, State::Uncertain)));
+            }
+            for (dependency, state) in self.dependencies(next)? {
+                let then = match state {
+                    State::Failed => dependency.on_failed,
+                    State::Cancelled => dependency.on_cancelled,
+                    State::Uncertain => dependency.on_uncertain,
+                    State::Queued | State::Claimed | State::Running | State::Succeeded => Then::Run,
+                };
+                if then == Then::Hold {
+                    return Ok(Some((dependency.on, state)));
+                }
+                open.push(dependency.on);
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the job may run, must not, or waits.

@@ -81,6 +81,7 @@ fn case_29_what_only_a_person_can_decide_ends_the_run_and_costs_nothing_more() {
             ("ares-claim", &["--owner", &me], 1),
             ("ares-claim", &["--owner", &me, "--job", "1"], 10),
             ("ares-wait", &["1"], 10),
+            ("ares-wait", &["2", "--timeout", "20s"], 10),
             ("ares-reconcile", &[], 10),
         ] {
             let ran = stock.run(name, args);

@@ -48,3 +48,38 @@ fn it_waits_for_what_runs_and_can_be_interrupted() {
     std::fs::write(shop.path().join("go"), "").unwrap();
     assert_eq!((run.end().status, by_label.end().status), (0, 0));
 }
+
+#[test]
+fn what_waits_for_a_decision_about_another_is_not_waited_for() {
+    let shop = Shop::new();
+    let anyway = ["--after-uncertain", "run"];
+    let (lost, failed) = (shop.script(&[], "kill -9 $$"), shop.script(&[], "exit 3"));
+    let turn = shop.turn(&[], "scenario: killed\nhello");
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 10);
+    let after = |on: &str, more: &[&str]| shop.script(&[&["--after", on], more].concat(), "true");
+    let (behind, held) = (after(&lost, &[]), after(&failed, &["--after-failed", "hold"]));
+    let chain = after(&after(&behind, &[]), &[]);
+    let free = after(&lost, &anyway);
+    // It would run whatever that turn came to, but one session has one turn at a time.
+    let same = shop.turn(&[&["--continue", &turn, "--after", &turn], &anyway[..]].concat(), "go on");
+    let next = shop.turn(&["--continue", &turn], "go on");
+    let wait = |job: &str| {
+        let ran = shop.run("ares-wait", &[job, "--timeout", "20s", "--format", "%(job) %(state)"]);
+        assert!(ran.out == format!("{job} queued\n") || ran.status != 10, "{ran:?}");
+        (ran.status, ran.err.lines().next().unwrap_or_default().to_owned())
+    };
+    let says = |job: &str, code: &str, on: &str, how: &str| {
+        format!("ares-wait: {code}: job {job} waits for job {on}, which is {how}")
+    };
+    for (job, on) in [(&behind, &lost), (&chain, &lost), (&next, &turn), (&same, &turn)] {
+        assert_eq!(wait(job), (10, says(job, "ARES_UNCERTAIN", on, "uncertain")));
+    }
+    assert_eq!(wait(&held), (1, says(&held, "ARES_WAITED_FAILED", &failed, "failed")));
+    // What runs whatever the other came to is waited for.
+    let waiting = shop.start(&[], "ares-wait", &[&free]);
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
+    assert_eq!(waiting.end().status, 0);
+    assert_eq!(shop.run("ares-reconcile", &[&lost, "--decide", "ok", "--because", "x"]).status, 0);
+    assert_eq!(shop.run("ares-run", &["--drain"]).status, 0);
+    assert_eq!(wait(&chain).0, 0);
+}
