@@ -16,7 +16,7 @@ use crate::host::clock::{self, Mark};
 use crate::host::keeper::{self, Keeper, Start, Word};
 use crate::host::signals::Signals;
 use crate::host::{dir, process};
-use crate::store::{Attempt, JobRow, Ledger, Store, View};
+use crate::store::{Attempt, JobRow, Ledger, SessionRow, Store, View};
 use crate::worker::{self, Adapter, Plan, Said};
 use std::path::Path;
 use std::path::PathBuf;
@@ -88,7 +88,9 @@ pub fn prepare(
     resume: Option<&str>,
 ) -> Result<Prepared> {
     let adapter = adapter_of(job)?;
-    let plan = match adapter.plan(&job.spec, resume) {
+    let session = view.session(job.session)?;
+    let name = session.as_ref().map_or_else(String::new, |session| unique(session, attempt));
+    let plan = match adapter.plan(&job.spec, resume, &name) {
         Ok(plan) => plan,
         Err(error) => return Ok(Prepared::Refused(error)),
     };
@@ -101,7 +103,7 @@ pub fn prepare(
             Some(path)
         }
     };
-    let home = view.session(job.session)?.map(|session| session.credential_home);
+    let home = session.map(|session| session.credential_home);
     let home = adapter.home_variable().zip(home.filter(|home| !home.is_empty()));
     let redact = secrets(&job.spec.env, &plan.pass);
     let env = environment(view.root(), caller, job, attempt, &plan, home);
@@ -131,6 +133,11 @@ pub fn prepare(
     }
     keeper::reserve_end(&start.dir)?;
     Ok(Prepared::Ready(Ready { start: Box::new(start), missing }))
+}
+
+/// The name of an attempt that none has in any store: sessions are named by time and chance.
+pub(super) fn unique(session: &SessionRow, attempt: AttemptId) -> String {
+    format!("{} {attempt}", session.name)
 }
 
 /// Makes the directory of an attempt's files, in the store itself.

@@ -4,7 +4,7 @@
 mod git;
 
 use super::Caller;
-use super::dispatch::{adapter_of, secrets};
+use super::dispatch::{adapter_of, secrets, unique};
 use super::reconcile::{self, Living};
 use super::show::{self, Stream};
 use crate::domain::digest::Digest;
@@ -135,7 +135,8 @@ fn kept(store: &Store, caller: &Caller, row: &JobRow, id: AttemptId) -> Result<O
     let given =
         |name: &str| adapter.keeps_session() || worker::may_pass(name, row.spec.env.iter().any(|named| named == name));
     let var = |name: &str| caller.var(name).filter(|_| given(name)).map(PathBuf::from);
-    let told = || adapter.session_told(&row.spec, &show::content(store, id, Stream::Stdout).unwrap_or_default());
+    let name = unique(&session, id);
+    let told = || adapter.session_told(&row.spec, &name, &show::content(store, id, Stream::Stdout).unwrap_or_default());
     let Some(home) = adapter.home(&row.spec.program, &session.credential_home, var) else { return Ok(None) };
     match session.worker_session.or_else(told) {
         Some(id) => Ok(adapter.kept(&home, &id)?.map(|kept| shown(kept, caller, row))),

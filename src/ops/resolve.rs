@@ -148,7 +148,7 @@ impl<'a> Resolver<'a> {
                 }
                 argv.remove(0)
             }
-            Adapter::Command | Adapter::Codex => match (&entry.program, worker::builtin(name)) {
+            _ => match (&entry.program, worker::builtin(name)) {
                 (Some(program), _) => program.clone(),
                 (None, Some(builtin)) => builtin.program.to_owned(),
                 (None, None) => adapter.name().to_owned(),

@@ -2,9 +2,12 @@
 //! arguments and environment, and bytes into a report; it starts nothing, stores nothing and prints nothing.
 
 pub mod claude;
+mod clock;
 pub mod codex;
 pub mod command;
 pub mod env;
+mod events;
+mod given;
 mod lines;
 pub mod synthetic;
 
@@ -23,11 +26,14 @@ pub enum Adapter {
     Command,
     /// `codex exec --json`, and everything that speaks like it.
     Codex,
+    /// `claude -p --output-format stream-json`.
+    Claude,
 }
 
 impl Adapter {
     /// Every adapter with its name.
-    pub const WORDS: &'static [(&'static str, Self)] = &[("command", Self::Command), ("codex", Self::Codex)];
+    pub const WORDS: &'static [(&'static str, Self)] =
+        &[("command", Self::Command), ("codex", Self::Codex), ("claude", Self::Claude)];
 
     /// The adapter of this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -43,7 +49,7 @@ impl Adapter {
     pub fn keeps_session(self) -> bool {
         match self {
             Self::Command => false,
-            Self::Codex => true,
+            Self::Codex | Self::Claude => true,
         }
     }
 
@@ -52,6 +58,7 @@ impl Adapter {
         match self {
             Self::Command => None,
             Self::Codex => Some("CODEX_HOME"),
+            Self::Claude => Some("CLAUDE_CONFIG_DIR"),
         }
     }
 
@@ -60,14 +67,17 @@ impl Adapter {
         match self {
             Self::Command => command::check(spec),
             Self::Codex => codex::check(spec, prompt),
+            Self::Claude => claude::check(spec, prompt),
         }
     }
 
-    /// How the worker is called, at dispatch. A refusal means that nothing ran, and that trying again is no use.
-    pub fn plan(self, spec: &Spec, resume: Option<&str>) -> Result<Plan> {
+    /// How the worker is called, at dispatch, by this attempt, whose name nothing else has. A refusal means that nothing
+    /// ran, and that trying again is no use.
+    pub fn plan(self, spec: &Spec, resume: Option<&str>, attempt: &str) -> Result<Plan> {
         match self {
             Self::Command => command::plan(spec, resume),
             Self::Codex => codex::plan(spec, resume),
+            Self::Claude => claude::plan(spec, resume, attempt),
         }
     }
 
@@ -76,6 +86,7 @@ impl Adapter {
         match self {
             Self::Command => Reader(Kind::Command),
             Self::Codex => Reader(Kind::Codex(Box::new(codex::Reader::new(resume)))),
+            Self::Claude => Reader(Kind::Claude(Box::new(claude::Reader::new(resume)))),
         }
     }
 }
@@ -117,17 +128,18 @@ impl Adapter {
     /// What the worker's own store, read only, holds of a session. `None` where it does not keep this one.
     pub fn kept(self, home: &Path, session: &str) -> Result<Option<Kept>> {
         match self {
-            Self::Command => claude::kept::last_turn(home, session),
+            Self::Command | Self::Claude => claude::kept::last_turn(home, session),
             Self::Codex => codex::kept::last_turn(home, session),
         }
     }
 
-    /// The session of a job that has none on record, by its own words and by what it printed: a command may run an
-    /// agent.
-    pub fn session_told(self, spec: &Spec, stdout: &[u8]) -> Option<String> {
+    /// The session of an attempt that has none on record, by the job's own words and by what it printed, as a command may
+    /// run an agent; or by the attempt's name, where that is what the session was named after.
+    pub fn session_told(self, spec: &Spec, attempt: &str, stdout: &[u8]) -> Option<String> {
         match self {
             Self::Command => claude::session(&spec.argv, stdout),
             Self::Codex => None,
+            Self::Claude => spec.continues.is_none().then(|| claude::fresh_id(attempt)),
         }
     }
 
@@ -136,7 +148,7 @@ impl Adapter {
     pub fn is_one_turn(self, spec: &Spec) -> bool {
         match self {
             Self::Command => claude::is(&spec.program),
-            Self::Codex => true,
+            Self::Codex | Self::Claude => true,
         }
     }
 
@@ -146,8 +158,11 @@ impl Adapter {
         let synthetic = synthetic::is(program);
         match self {
             Self::Command => claude::home(var),
-            Self::Codex if synthetic && var("ARES_SYNTHETIC_HOME").is_some() => var("ARES_SYNTHETIC_HOME"),
-            Self::Codex if !named.is_empty() => Some(PathBuf::from(named)),
+            Self::Codex | Self::Claude if synthetic && var("ARES_SYNTHETIC_HOME").is_some() => {
+                var("ARES_SYNTHETIC_HOME")
+            }
+            Self::Codex | Self::Claude if !named.is_empty() => Some(PathBuf::from(named)),
+            Self::Claude => claude::home(var),
             Self::Codex => var("CODEX_HOME")
                 .or_else(|| Some(var("HOME")?.join(if synthetic { ".ares-synthetic" } else { ".codex" }))),
         }
@@ -192,6 +207,7 @@ pub struct Reader(Kind);
 enum Kind {
     Command,
     Codex(Box<codex::Reader>),
+    Claude(Box<claude::Reader>),
 }
 
 impl Reader {
@@ -205,6 +221,7 @@ impl Reader {
         match &mut self.0 {
             Kind::Command => Vec::new(),
             Kind::Codex(reader) => reader.feed(bytes),
+            Kind::Claude(reader) => reader.feed(bytes),
         }
     }
 
@@ -214,6 +231,7 @@ impl Reader {
             (Cause::NotExecuted, _) => command::not_executed(seen),
             (_, Kind::Command) => command::finish(seen),
             (_, Kind::Codex(reader)) => reader.finish(seen, stderr_tail),
+            (_, Kind::Claude(reader)) => reader.finish(seen, stderr_tail),
         };
         if report.code.is_some() && report.code == seen.unknown_end() {
             note(&mut report, &seen.how());
@@ -278,6 +296,8 @@ pub fn builtin(worker: &str) -> Option<Builtin> {
         // codex prints nothing between the start of a turn and its first finished item, and a stalled stream costs it
         // five minutes six times over, so half an hour of silence is still a live turn.
         "codex" => (Adapter::Codex, "codex", false, limits(Some(120), Some(2), Some(35), 10_000)),
+        // claude may be silent for as long as one call to its service takes, and tries ten times.
+        "claude" => (Adapter::Claude, "claude", false, limits(Some(120), Some(2), Some(35), 10_000)),
         "synthetic" => (Adapter::Codex, "ares-synthetic", true, limits(Some(10), Some(1), Some(5), 2_000)),
         _ => return None,
     };
@@ -295,7 +315,7 @@ mod tests {
             assert_eq!(adapter.name(), *name);
         }
         assert_eq!(Adapter::parse("Codex"), None);
-        assert!(Adapter::Codex.keeps_session() && !Adapter::Command.keeps_session());
+        assert!(Adapter::Codex.keeps_session() && Adapter::Claude.keeps_session() && !Adapter::Command.keeps_session());
     }
 
     #[test]

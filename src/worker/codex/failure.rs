@@ -1,10 +1,10 @@
 //! The texts by which codex says that a turn failed, or that it refused to begin one. Nothing but text tells them apart:
 //! the events carry no code, and the texts changed between versions.
 
-use super::reset::reset;
 use crate::domain::outcome::Report;
 use crate::domain::time::Time;
 use crate::error::Code;
+use crate::worker::clock;
 
 /// What a message of `turn.failed` is recognised by, the first match counts. Typographic apostrophes are made plain
 /// and case is ignored before it is looked up.
@@ -55,7 +55,7 @@ pub(super) fn failed(message: &str, now: Time) -> Report {
     let code = found.map_or(Code::TurnFailed, |(_, code)| *code);
     let retry = match code {
         // A used-up plan without a stated time opens again, but an account without the right to ask does not.
-        Code::Quota => match reset(&plain, now) {
+        Code::Quota => match clock::after(&plain, "try again at ", now) {
             Some(time) => Some(Some(time)),
             None => text.contains("try again later").then_some(None),
         },

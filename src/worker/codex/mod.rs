@@ -1,5 +1,5 @@
 //! `codex exec --json`: how it is called. Reading what it prints is in `read`, the texts of its failures are in
-//! `failure`, and the times that those name in `reset`.
+//! `failure`.
 //!
 //! codex takes sandbox, approval and tools from the flags of *this* process, never from the session's first turn, so
 //! every call repeats every restriction. Two facts shape the arguments:
@@ -24,18 +24,17 @@ pub(super) mod kept;
 mod read;
 #[cfg(test)]
 mod read_tests;
-mod reset;
 
 pub(super) use read::Reader;
 
 use super::command::no_terminal;
-pub(super) use super::is_uuid as is_thread_id;
+use super::given::{Choices, check_options, check_prompt, check_word, on, option};
 use super::{Plan, env, refused};
-use crate::domain::spec::{PROMPT_MAX, Spec};
-use crate::error::{Code, Error, Result};
+use crate::domain::spec::Spec;
+use crate::error::Result;
 
 /// Options with a closed set of values.
-const CHOICES: &[(&str, &[&str])] = &[
+const CHOICES: Choices = &[
     ("sandbox", &["read-only", "workspace-write", "danger-full-access"]),
     ("shell", &["on", "off"]),
     ("web_search", &["on", "off"]),
@@ -46,69 +45,14 @@ const CHOICES: &[(&str, &[&str])] = &[
 ];
 
 /// Options whose values are names.
-const FREE: &[&str] = &["mcp_off", "profile"];
+const FREE: &[(&str, fn(&str) -> Result<()>)] =
+    &[("mcp_off", check_servers), ("profile", |name| check_word("profile", name))];
 
 /// Refuses what codex can never do.
 pub(super) fn check(spec: &Spec, prompt: Option<&[u8]>) -> Result<()> {
-    check_prompt(prompt)?;
-    check_options(spec)?;
+    check_prompt("codex", prompt)?;
+    check_options("codex", spec, CHOICES, FREE)?;
     split_entry(&spec.argv).map(|_| ())
-}
-
-fn check_prompt(prompt: Option<&[u8]>) -> Result<()> {
-    let prompt = prompt.unwrap_or_default();
-    if prompt.iter().all(u8::is_ascii_whitespace) {
-        return Err(refused("codex needs a prompt").hint("write it after --, or hand it over on standard input"));
-    }
-    if prompt.len() > PROMPT_MAX {
-        return Err(Error::new(
-            Code::InputTooLarge,
-            format!("the prompt has {} bytes; codex takes at most {PROMPT_MAX}", prompt.len()),
-        )
-        .hint("put it into a file of the working directory and name the file in the prompt"));
-    }
-    if let Err(bad) = std::str::from_utf8(prompt) {
-        return Err(refused(format!("the prompt is not UTF-8 from byte {} on", bad.valid_up_to())));
-    }
-    match prompt.iter().position(|byte| *byte == 0) {
-        Some(at) => Err(refused(format!("the prompt contains a NUL at byte {at}"))),
-        None => Ok(()),
-    }
-}
-
-fn check_options(spec: &Spec) -> Result<()> {
-    for (name, value) in &spec.options {
-        match name.as_str() {
-            "profile" => {
-                check_word("profile", value)?;
-                continue;
-            }
-            "mcp_off" => {
-                check_servers(value)?;
-                continue;
-            }
-            _ => {}
-        }
-        let Some((_, values)) = CHOICES.iter().find(|(known, _)| known == name) else {
-            let known: Vec<&str> = CHOICES.iter().map(|(known, _)| *known).chain(FREE.iter().copied()).collect();
-            return Err(
-                refused(format!("codex has no option '{name}'")).hint(format!("its options are {}", known.join(", ")))
-            );
-        };
-        if !values.contains(&value.as_str()) {
-            return Err(refused(format!("'{value}' is no value of codex's option '{name}'"))
-                .hint(format!("write one of {}", values.join(", "))));
-        }
-    }
-    spec.model.as_deref().map_or(Ok(()), |model| check_word("model", model))
-}
-
-/// A word that stands as an argument of its own must not look like an option.
-fn check_word(what: &str, word: &str) -> Result<()> {
-    if word.is_empty() || word.starts_with('-') || word.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(refused(format!("'{}' is no name of a {what}", word.escape_debug())));
-    }
-    Ok(())
 }
 
 /// Names of MCP servers become part of a setting's key, which takes bare words only.
@@ -151,7 +95,7 @@ fn split_entry(argv: &[String]) -> Result<(Vec<String>, Vec<String>)> {
 
 /// The call of one turn; the prompt comes on standard input.
 pub(super) fn plan(spec: &Spec, resume: Option<&str>) -> Result<Plan> {
-    check_options(spec)?;
+    check_options("codex", spec, CHOICES, FREE)?;
     let (before, after) = split_entry(&spec.argv)?;
     let sandbox = option(spec, "sandbox").unwrap_or("read-only");
     let mut args: Vec<String> = super::synthetic::before(&spec.program).map(str::to_owned).into_iter().collect();
@@ -161,7 +105,7 @@ pub(super) fn plan(spec: &Spec, resume: Option<&str>) -> Result<Plan> {
     }
     args.extend(before);
     if let Some(id) = resume {
-        if !is_thread_id(id) {
+        if !super::is_uuid(id) {
             // codex takes anything else for the name of a new session, and succeeds.
             return Err(refused(format!("'{}' is no id of a codex session", id.escape_debug())));
         }
@@ -184,13 +128,9 @@ pub(super) fn plan(spec: &Spec, resume: Option<&str>) -> Result<Plan> {
     Ok(Plan { args, env: variables(spec), pass: passed(spec) })
 }
 
-fn option<'a>(spec: &'a Spec, name: &str) -> Option<&'a str> {
-    spec.options.get(name).map(String::as_str)
-}
-
 /// The settings of every turn, as `KEY=VALUE` in TOML.
 fn restrictions(spec: &Spec, sandbox: &str) -> Vec<String> {
-    let on = |name: &str| option(spec, name) == Some("on");
+    let on = |name: &str| on(spec, name);
     let mut settings = vec![format!("sandbox_mode=\"{sandbox}\""), "approval_policy=\"never\"".to_owned()];
     let mut off = |names: &[&str]| settings.extend(names.iter().map(|name| format!("features.{name}=false")));
     // Without this a codex from 0.160 on tries to connect for ever.
@@ -232,6 +172,8 @@ fn passed(spec: &Spec) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::spec::PROMPT_MAX;
+    use crate::error::Code;
     use crate::worker::sample;
 
     const ID: &str = "0190d3a1-0000-7000-8000-000000000001";

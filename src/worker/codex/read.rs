@@ -1,15 +1,12 @@
 //! Reads the events of `codex exec --json` and says what happened. Success is the terminal event of the session that was
 //! asked for, never an exit status or a message alone; everything else that is not a proof is ambiguous.
-//!
-//! Events are read tolerantly, as plain JSON values: unknown types and keys, keys in any order or twice, numbers with a
-//! fraction, bytes that are not UTF-8, and a torn last line all occur or may come.
 
-use super::{failure, is_thread_id};
-use crate::domain::outcome::{Cause, Report, Seen, Usage};
+use super::failure;
+use crate::domain::outcome::{Report, Seen, Usage};
 use crate::domain::time::Time;
 use crate::error::Code;
-use crate::worker::lines::{Line, Lines};
-use crate::worker::{Said, note};
+use crate::worker::events::{Events, Item, completed, number, text};
+use crate::worker::{Said, is_uuid, note};
 use serde_json::Value;
 
 /// How the worker says that its turn ended.
@@ -24,7 +21,7 @@ enum Turn {
 /// What was read so far, in bounded memory: counts, ids and the last message only.
 #[derive(Debug)]
 pub(in crate::worker) struct Reader {
-    lines: Lines,
+    output: Events,
     asked: Option<String>,
     session: Option<String>,
     /// The id of another session than the one that it should be.
@@ -33,11 +30,8 @@ pub(in crate::worker) struct Reader {
     answer: Option<Vec<u8>>,
     /// Whether a line that could not be read may have held a later message than `answer`.
     answer_lost: bool,
-    /// Bytes of standard output, and events other than the session's id.
-    bytes: u64,
+    /// Events other than the session's id.
     events: u64,
-    /// Lines that are no event.
-    unread: u64,
     /// The last warning, which explains an end without a terminal event best.
     warning: Option<String>,
 }
@@ -46,52 +40,35 @@ impl Reader {
     /// A reader of a turn that continues this session, or begins one.
     pub(in crate::worker) fn new(resume: Option<&str>) -> Self {
         Self {
-            lines: Lines::default(),
+            output: Events::default(),
             asked: resume.map(str::to_owned),
             session: None,
             wrong: None,
             turn: None,
             answer: None,
             answer_lost: false,
-            bytes: 0,
             events: 0,
-            unread: 0,
             warning: None,
         }
     }
 
     /// Takes the next bytes.
     pub(in crate::worker) fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
-        self.bytes += bytes.len() as u64;
         let mut said = Vec::new();
-        for line in self.lines.feed(bytes) {
-            self.line(line, &mut said);
+        for item in self.output.feed(bytes) {
+            self.item_read(item, &mut said);
         }
         said
     }
 
-    fn line(&mut self, line: Line, said: &mut Vec<Said>) {
-        let bytes = match line {
-            Line::Whole(bytes) => bytes,
-            Line::TooLong(_) => {
-                self.unread += 1;
-                self.answer_lost |= self.turn.is_none();
-                return;
-            }
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim();
-        if text.is_empty() {
-            return;
-        }
-        match serde_json::from_str::<Value>(text) {
-            Ok(event) if event.is_object() => {
+    fn item_read(&mut self, item: Item, said: &mut Vec<Said>) {
+        match item {
+            Item::Event(event) => {
                 self.event(&event, said);
                 said.push(Said::Event(event));
             }
-            _ => {
-                self.unread += 1;
-                self.answer_lost |= self.turn.is_none() && text.contains("agent_message");
+            Item::Unread(text) => {
+                self.answer_lost |= self.turn.is_none() && text.is_none_or(|text| text.contains("agent_message"));
             }
         }
     }
@@ -125,7 +102,7 @@ impl Reader {
                 self.wrong = Some(got);
             }
             // An id of another form could never be given back to codex, so the session counts as unnamed.
-            _ if !is_thread_id(id) => {}
+            _ if !is_uuid(id) => {}
             _ if self.session.is_some() => {}
             _ => {
                 self.session = Some(id.to_owned());
@@ -160,15 +137,12 @@ impl Reader {
 
     /// What happened.
     pub(in crate::worker) fn finish(mut self, seen: &Seen, stderr_tail: &[u8]) -> Report {
-        // A last line without an end counts when it is a whole event: no event is the beginning of another one.
-        if let Some(rest) = self.lines.rest() {
-            self.line(rest, &mut Vec::new());
+        if let Some(rest) = self.output.rest() {
+            self.item_read(rest, &mut Vec::new());
         }
         let mut report = self.outcome(seen, stderr_tail);
         report.session = self.wrong.or(self.session).filter(|id| !id.is_empty());
-        if self.unread > 0 {
-            note(&mut report, &format!("{} lines of its output could not be read", self.unread));
-        }
+        self.output.remark(&mut report);
         report
     }
 
@@ -198,25 +172,11 @@ impl Reader {
     }
 
     fn completed(&mut self, usage: Option<Usage>, seen: &Seen) -> Report {
-        let ended_by_us = matches!(
-            seen.cause,
-            Cause::Finished | Cause::TimeoutFirst | Cause::TimeoutIdle | Cause::TimeoutWhole | Cause::Stopped
-        );
-        let clean_exit = seen.cause == Cause::Exited && seen.exit == Some(0) && seen.signal.is_none();
         let mut report = if self.session.is_none() {
             // Without an id nobody knows which conversation this was.
             Report::ambiguous(Code::Uncertain, "the turn completed, but it never named its session")
-        } else if clean_exit {
-            Report::ok()
-        } else if ended_by_us {
-            let mut report = Report::ok();
-            note(&mut report, "it was ended by us after its turn had completed");
-            report
-        } else if let Some(code) = seen.unknown_end() {
-            Report::ambiguous(code, "after its turn had completed")
         } else {
-            let status = seen.exit.unwrap_or(-1);
-            Report::ambiguous(Code::Uncertain, format!("its turn completed, but its exit status is {status}"))
+            completed(seen)
         };
         report.usage = usage;
         if self.answer_lost {
@@ -240,8 +200,8 @@ impl Reader {
         if let Some((line, lasting)) = failure::refusal(stderr_tail, seen.exit) {
             // A refusal is a proof only as long as nothing was begun. codex measures the prompt after it named the
             // session and before it starts the turn.
-            let named_only = self.events == 0 && self.unread == 0 && self.session.is_some();
-            if self.bytes == 0 || (named_only && failure::is_too_large(&line)) {
+            let named_only = self.events == 0 && self.output.unread == 0 && self.session.is_some();
+            if self.output.bytes == 0 || (named_only && failure::is_too_large(&line)) {
                 return Report::void(Code::WorkerSaidNo, line, lasting);
             }
         }
@@ -254,23 +214,13 @@ impl Reader {
     }
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key)?.as_str()
-}
-
 /// The running totals of the session. All zero is what codex prints when the service told it nothing.
 fn usage(value: &Value) -> Option<Usage> {
-    let number = |key: &str| {
-        let value = value.get(key);
-        let whole = value.and_then(Value::as_i64);
-        // `as` saturates, which is what a number beyond all reason deserves.
-        whole.or_else(|| value.and_then(Value::as_f64).map(|float| float as i64)).unwrap_or(0).max(0)
-    };
     let usage = Usage {
-        input: number("input_tokens"),
-        cached: number("cached_input_tokens"),
-        output: number("output_tokens"),
-        reasoning: number("reasoning_output_tokens"),
+        input: number(value, "input_tokens"),
+        cached: number(value, "cached_input_tokens"),
+        output: number(value, "output_tokens"),
+        reasoning: number(value, "reasoning_output_tokens"),
         calls: 0,
         cost_nano: None,
         cumulative: true,

@@ -192,7 +192,7 @@ mod tests {
         let mut spec = crate::worker::sample::spec("codex", &["--add-dir", "/srv/more", "--disable", "goals"]);
         spec.options = [("profile".to_owned(), "p".to_owned()), ("user_config".to_owned(), "ignore".to_owned())].into();
         for resume in [None, Some("0190d3a1-0000-7000-8000-000000000001")] {
-            let plan = crate::worker::Adapter::Codex.plan(&spec, resume).unwrap();
+            let plan = crate::worker::Adapter::Codex.plan(&spec, resume, "1.1").unwrap();
             let call = parse(&plan.args).unwrap();
             assert_eq!(call.resume.as_deref(), resume);
             assert!(call.json && call.anywhere && call.prompt.is_none());

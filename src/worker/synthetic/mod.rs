@@ -96,7 +96,7 @@ fn thread(call: &Call, part: &Part, elsewhere: bool) -> Result<Thread, Refusal> 
     let home = home()?;
     let begin = || Thread::begin(&home, !call.ephemeral).map_err(|error| (1, format!("Error: {error}")));
     let Some(id) = call.resume.as_deref().filter(|_| !elsewhere) else { return begin() };
-    if !super::codex::is_thread_id(id) {
+    if !super::is_uuid(id) {
         return begin();
     }
     match Thread::resume(&home, id, !part.old) {

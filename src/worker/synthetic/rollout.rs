@@ -164,7 +164,7 @@ mod tests {
     fn a_session_is_found_again_with_what_was_said() {
         let home = tempfile::tempdir().unwrap();
         let mut first = Thread::begin(home.path(), true).unwrap();
-        assert!(crate::worker::codex::is_thread_id(&first.id), "{}", first.id);
+        assert!(crate::worker::is_uuid(&first.id), "{}", first.id);
         first.event(&json!({ "type": "user_message", "message": "hello" })).unwrap();
         first.event(&json!({ "type": "token_count", "info": { "total_token_usage": { "input_tokens": 5 } } })).unwrap();
         let id = first.id.clone();

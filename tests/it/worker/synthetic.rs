@@ -19,7 +19,7 @@ fn spec() -> Spec {
 }
 
 fn call(home: &Path, resume: Option<&str>) -> duct::Expression {
-    let plan = Adapter::Codex.plan(&spec(), resume).unwrap();
+    let plan = Adapter::Codex.plan(&spec(), resume, "1.1").unwrap();
     let call = duct::cmd(PROGRAM, plan.args).dir(home).env("ARES_SYNTHETIC_HOME", home).env_remove("ARES_SYNTHETIC");
     plan.env.into_iter().fold(call, |call, (name, value)| call.env(name, value))
 }
@@ -243,11 +243,11 @@ fn an_interrupt_ends_it_with_the_status_of_its_version() {
 #[test]
 fn a_recording_is_replayed_as_it_is() {
     let home = tempfile::tempdir().unwrap();
-    let file = super::folder().join("171-cut.jsonl");
+    let file = super::AGENTS[0].folder().join("171-cut.jsonl");
     let prompt = format!("scenario: replay:{}=1\n", file.display());
     let (report, printed) = turn_within(home.path(), None, &prompt, Duration::from_secs(20));
     assert_eq!((report.outcome, report.code), (Outcome::Error, Some(Code::TurnFailed)));
-    assert_eq!(printed.as_bytes(), super::stdout("171-cut"));
+    assert_eq!(printed.as_bytes(), super::AGENTS[0].stdout("171-cut"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! When a quota is open again, out of codex's prose: `6:26 PM` for a time of the same day, and
+//! When a quota is open again, out of the prose of agents: `6:26 PM` and `6:51pm (UTC)` for a time of the same day,
 //! `Dec 2nd, 2026 5:27 PM` for another day. The zone is UTC because the call sets it.
 
 use crate::domain::time::{Span, Time, moment};
@@ -9,11 +9,10 @@ const MINUTE: Span = Span(60_000);
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// The moment that follows `try again at`, rounded up to the next minute because codex cuts the seconds off.
-pub(super) fn reset(message: &str, now: Time) -> Option<Time> {
-    const MARK: &str = "try again at ";
-    let text = &message[message.rfind(MARK)? + MARK.len()..];
-    let text = text.trim_end().trim_end_matches('.');
+/// The moment that follows these words, rounded up to the next minute because the seconds are cut off.
+pub(super) fn after(message: &str, mark: &str, now: Time) -> Option<Time> {
+    let text = &message[message.rfind(mark)? + mark.len()..];
+    let text = text.trim_end().trim_end_matches('.').trim_end_matches(" (UTC)");
     let (time, stated_day) = match text.rsplit_once(", ") {
         Some((day, rest)) => {
             let (year, clock) = rest.split_once(' ')?;
@@ -37,14 +36,15 @@ fn date(day: &str, year: &str) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}"))
 }
 
-/// A day and `5:27 PM` as a moment.
+/// A day and `5:27 PM`, `5:27pm` or `5pm` as a moment.
 fn at(day: &str, clock: &str) -> Option<Time> {
-    let (clock, half) = clock.split_once(' ')?;
-    let (hour, minute) = clock.split_once(':')?;
+    let (clock, half) = clock.split_at_checked(clock.len().checked_sub(2)?)?;
+    let clock = clock.trim_end();
+    let (hour, minute) = clock.split_once(':').unwrap_or((clock, "0"));
     let (hour, minute): (u8, u8) = (hour.parse().ok()?, minute.parse().ok()?);
     let noon = match half {
-        "AM" => 0,
-        "PM" => 12,
+        "AM" | "am" => 0,
+        "PM" | "pm" => 12,
         _ => return None,
     };
     if !(1..=12).contains(&hour) {
@@ -58,7 +58,18 @@ mod tests {
     use super::*;
 
     fn told(message: &str, now: &str) -> Option<String> {
-        reset(message, moment(now, Time(0)).unwrap()).map(|time| time.to_string())
+        after(message, "try again at ", moment(now, Time(0)).unwrap()).map(|time| time.to_string())
+    }
+
+    #[test]
+    fn the_short_form_is_read_too() {
+        let now = moment("2026-11-30T17:14:40Z", Time(0)).unwrap();
+        let told = |text: &str| after(text, "resets ", now).map(|time| time.to_string());
+        let limit = "You've hit your 5-hour limit · resets 6:51pm (UTC)";
+        assert_eq!(told(limit).as_deref(), Some("2026-11-30T18:52:00.000Z"));
+        assert_eq!(told("You've hit your limit · resets 8pm (UTC)").as_deref(), Some("2026-11-30T20:01:00.000Z"));
+        assert_eq!(told("resets soon"), None);
+        assert_eq!(told("resets Dec 5 at 6pm (UTC)"), None);
     }
 
     #[test]
