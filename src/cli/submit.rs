@@ -30,7 +30,7 @@ const BATCH_MAX: usize = 64 << 20;
 pub struct Args {
     /// The worker that does it; default command
     ///
-    /// A name from config.toml, or one that is built in: command, codex, synthetic. See ares-workers(7).
+    /// A name from config.toml, or one that is built in: command, codex, claude, synthetic. See ares-workers(7).
     #[arg(short, long, value_name = "NAME", value_parser = args::name)]
     pub worker: Option<String>,
 

@@ -11,6 +11,7 @@ mod host;
 mod laws;
 mod race;
 mod readme;
+mod real;
 mod run;
 mod sessions;
 mod stock;

@@ -61,6 +61,11 @@ impl Shop {
         self.lab.run(name, args)
     }
 
+    /// A command to be run here.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> assert_cmd::Command {
+        self.lab.command(program)
+    }
+
     /// Runs a command with these variables besides.
     pub(crate) fn run_with(&self, env: &[(&str, &str)], name: &str, args: &[&str]) -> Ran {
         let mut command = self.lab.command(bin_dir().join(name));
