@@ -7,6 +7,9 @@ use crate::error::{Code, Error, Result};
 /// Options of an adapter with their values.
 pub(super) type Choices = &'static [(&'static str, &'static [&'static str])];
 
+/// Options of an adapter with what checks their values.
+pub(super) type Free = &'static [(&'static str, fn(&str) -> Result<()>)];
+
 /// Refuses a prompt that is missing, too long, or no text.
 pub(super) fn check_prompt(agent: &str, prompt: Option<&[u8]>) -> Result<()> {
     let prompt = prompt.unwrap_or_default();
@@ -33,12 +36,7 @@ pub(super) fn check_prompt(agent: &str, prompt: Option<&[u8]>) -> Result<()> {
 
 /// Refuses options that the agent does not have, and values that an option does not take; `free` checks those whose
 /// values are not of a closed set.
-pub(super) fn check_options(
-    agent: &str,
-    spec: &Spec,
-    choices: Choices,
-    free: &[(&str, fn(&str) -> Result<()>)],
-) -> Result<()> {
+pub(super) fn check_options(agent: &str, spec: &Spec, choices: Choices, free: Free) -> Result<()> {
     for (name, value) in &spec.options {
         if let Some((_, check)) = free.iter().find(|(known, _)| known == name) {
             check(value)?;

@@ -23,7 +23,7 @@ pub(super) use read::Reader;
 pub(super) use told::{is, session};
 
 use super::command::no_terminal;
-use super::given::{Choices, check_options, check_prompt, on, option};
+use super::given::{Choices, Free, check_options, check_prompt, on, option};
 use super::{Plan, env, is_uuid, refused};
 use crate::domain::digest::Digest;
 use crate::domain::spec::Spec;
@@ -39,7 +39,7 @@ const CHOICES: Choices = &[
 ];
 
 /// Options whose values are lists, names or numbers.
-const FREE: &[(&str, fn(&str) -> Result<()>)] = &[
+const FREE: Free = &[
     ("tools", check_tools),
     ("allow", |rules| check_list("list of tool rules", rules)),
     ("settings", check_sources),

@@ -204,10 +204,12 @@ impl Reader {
 
     fn failed(&self, ended: Ended, seen: &Seen) -> Report {
         // Before it began, a result that counts no turn is how it refuses.
-        if self.session.is_none() && !self.acted && ended.turns == Some(0) {
-            if let Some(lasting) = failure::refusal(&ended.words) {
-                return Report::void(Code::WorkerSaidNo, ended.words, lasting);
-            }
+        if self.session.is_none()
+            && !self.acted
+            && ended.turns == Some(0)
+            && let Some(lasting) = failure::refusal(&ended.words)
+        {
+            return Report::void(Code::WorkerSaidNo, ended.words, lasting);
         }
         if ended.reason.starts_with("aborted") || seen.cause == Cause::Stopped {
             let code = seen.unknown_end().unwrap_or(Code::NoTerminal);

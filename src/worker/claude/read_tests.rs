@@ -96,7 +96,9 @@ fn an_interrupted_turn_is_no_failure() {
 fn causes_are_told_by_status_class_and_words() {
     let reset = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796064685}}"#;
     let class = |name: &str| format!(r#"{{"type":"assistant","message":{{"model":"<synthetic>"}},"error":"{name}"}}"#);
-    let cases: &[(&[&str], String, Code, Option<Option<Time>>)] = &[
+    /// What comes before the result, the result, the code, and when to try again.
+    type Case<'a> = (&'a [&'a str], String, Code, Option<Option<Time>>);
+    let cases: &[Case<'_>] = &[
         (&[], failed("Not logged in · Please run /login", ""), Code::Authentication, None),
         (&[&class("authentication_failed")], failed("other words", ""), Code::Authentication, None),
         (&[&class("model_not_found")], failed("other words", ""), Code::ModelNotFound, None),

@@ -28,7 +28,7 @@ mod read_tests;
 pub(super) use read::Reader;
 
 use super::command::no_terminal;
-use super::given::{Choices, check_options, check_prompt, check_word, on, option};
+use super::given::{Choices, Free, check_options, check_prompt, check_word, on, option};
 use super::{Plan, env, refused};
 use crate::domain::spec::Spec;
 use crate::error::Result;
@@ -45,8 +45,7 @@ const CHOICES: Choices = &[
 ];
 
 /// Options whose values are names.
-const FREE: &[(&str, fn(&str) -> Result<()>)] =
-    &[("mcp_off", check_servers), ("profile", |name| check_word("profile", name))];
+const FREE: Free = &[("mcp_off", check_servers), ("profile", |name| check_word("profile", name))];
 
 /// Refuses what codex can never do.
 pub(super) fn check(spec: &Spec, prompt: Option<&[u8]>) -> Result<()> {
