@@ -4,12 +4,13 @@
 //!
 //! The scenario is the prompt's first line, `scenario: NAME[:ARG]`, or `$ARES_SYNTHETIC`; `@97` after the name plays
 //! the older versions, which begin a new session where the newer ones refuse. Sessions are kept in
-//! `$ARES_SYNTHETIC_HOME`, else `$CODEX_HOME`, else `~/.ares-synthetic`.
+//! `$ARES_SYNTHETIC_HOME`, else `$CODEX_HOME`, else `~/.ares-synthetic`. Called as `claude -p` is, it speaks as that one.
 //!
 //! This is a foreign program that happens to ship with ares: it reads its own environment, prints, starts children and
 //! kills itself. Nothing else in ares calls it but through its adapter.
 
 mod args;
+mod claude;
 mod failures;
 mod rollout;
 mod scenes;
@@ -54,6 +55,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> u8 {
         }
         ["--version" | "-V"] => return print(concat!("ares-synthetic ", env!("CARGO_PKG_VERSION"), "\n")),
         ["--linger", place, seconds] => return linger(place, seconds),
+        _ if claude::are_for(&args) => return claude::main(&args),
         _ => {}
     }
     exec(&args).unwrap_or_else(|(status, text)| {
@@ -169,15 +171,20 @@ fn read_prompt(call: &Call) -> Result<String, Refusal> {
     }
 }
 
-/// Takes the scenario out of the prompt, or from the variable; the prompt's own one counts.
-fn part(prompt: String, variable: Option<String>) -> Result<Part, Refusal> {
+/// Takes the scenario out of the prompt, or from the variable; the prompt's own one counts. Gives its name, its argument,
+/// and the rest of the prompt.
+fn scenario(prompt: String, variable: Option<String>) -> (String, Option<String>, String) {
     let own = prompt.split_once('\n').unwrap_or((&prompt, ""));
     let own = own.0.strip_prefix("scenario:").map(|name| (name.trim().to_owned(), own.1.to_owned()));
     let (scenario, prompt) = own.unwrap_or_else(|| (variable.unwrap_or_default(), prompt));
-    let (name, arg) = match scenario.split_once(':') {
-        Some((name, arg)) => (name, Some(arg.to_owned())),
-        None => (scenario.as_str(), None),
-    };
+    match scenario.split_once(':') {
+        Some((name, arg)) => (name.to_owned(), Some(arg.to_owned()), prompt),
+        None => (scenario, None, prompt),
+    }
+}
+
+fn part(prompt: String, variable: Option<String>) -> Result<Part, Refusal> {
+    let (name, arg, prompt) = scenario(prompt, variable);
     let (name, old) = match name.split_once('@') {
         Some((name, "97")) => (name, true),
         Some((_, "171")) | None => (name.trim_end_matches("@171"), false),
@@ -260,6 +267,8 @@ fn help() -> String {
     for (name, status, words) in failures::REFUSALS {
         text += &row(name, &format!("status {status}: {}", words.lines().next().unwrap_or_default()));
     }
+    let claude: Vec<String> = claude::scenes().collect();
+    text += &format!("\nWith -p it takes the arguments of `claude` and plays: {}\n", claude.join(", "));
     let causes: Vec<&str> = failures::FAILURES.iter().map(|failure| failure.name).collect();
     text + "\nCauses of fail: " + &causes.join(", ") + "\n"
 }

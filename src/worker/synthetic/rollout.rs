@@ -147,7 +147,7 @@ fn find(folder: &Path, end: &str, depth: u8) -> Option<PathBuf> {
 }
 
 /// A UUID of version 7: the time, and bytes that no other process makes at the same time.
-fn new_id(now_ms: i64) -> String {
+pub(super) fn new_id(now_ms: i64) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static MADE: AtomicU64 = AtomicU64::new(0);
     let seed = format!("{now_ms} {} {}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));

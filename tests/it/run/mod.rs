@@ -3,6 +3,7 @@
 
 mod adapter;
 mod beside;
+mod claude;
 mod conversation;
 mod ends;
 mod fenced;
