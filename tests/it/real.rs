@@ -1,6 +1,7 @@
 //! The real agents against a model service on loopback: what the recordings and the synthetic worker only tell. They are
 //! found under `$ARES_REAL`, where `.ci/run` installs them, and each of their tests is a counted skip where they are not.
 
+mod shape;
 mod stub;
 
 use self::stub::Stub;
@@ -130,6 +131,22 @@ impl Desk {
         }
     }
 
+    /// Whatever the synthetic worker prints of a turn and of a failure, the real one prints too.
+    fn is_played_as_it_is(&self) {
+        let played =
+            Shop::with_config(&format!("[worker.p]\nadapter = \"{}\"\nprogram = \"ares-synthetic\"\n", self.agent));
+        for (scene, scenario) in [("ok", "ok"), ("fail:401", "401")] {
+            let prompt = format!("scenario: {scene}\nwords");
+            let (real, play) = (self.submit(&[], "words"), played.submit(&["-w", "p", "--", &prompt]));
+            self.run(scenario, &[]);
+            played.run("ares-run", &["--drain"]);
+            let (real, play) = (self.shop.output(&real, "stdout"), played.output(&play, "stdout"));
+            let (played, real) = (shape::of(&play), shape::of(&real));
+            assert!(played.len() >= 3, "{played:?}");
+            crate::harness::no_complaints(&shape::invented(&played, &real));
+        }
+    }
+
     /// The owner is killed in the middle of the turn: the worker finishes under its keeper, and its true end is recorded.
     fn outlives_its_owner(&self) {
         let job = self.submit(&[], "the word is plum");
@@ -171,6 +188,12 @@ fn claude_goes_on_with_its_own_conversation() {
 }
 
 #[test]
+fn claude_is_played_as_it_is() {
+    let Some(desk) = Desk::claude() else { return };
+    desk.is_played_as_it_is();
+}
+
+#[test]
 fn claude_says_why_it_failed() {
     let Some(desk) = Desk::claude() else { return };
     desk.fails(&[
@@ -203,6 +226,12 @@ fn a_finished_turn_of_claude_is_adopted() {
 fn codex_goes_on_with_its_own_conversation() {
     let Some(desk) = Desk::codex() else { return };
     desk.converses();
+}
+
+#[test]
+fn codex_is_played_as_it_is() {
+    let Some(desk) = Desk::codex() else { return };
+    desk.is_played_as_it_is();
 }
 
 #[test]
