@@ -9,6 +9,7 @@ mod crash;
 mod harness;
 mod host;
 mod laws;
+mod model;
 mod race;
 mod readme;
 mod real;

@@ -1,0 +1,3 @@
+//! Models: the protocol of a crash, checked in all its states; and the commands, beside a model of what they should do.
+
+mod protocol;
