@@ -175,17 +175,18 @@ pub fn create(root: &Path, unsafe_fs: bool, wait: Option<Duration>) -> Result<bo
     check_locks_hold(root)?;
     let _making = lock::lock(&root.join("locks/init.lock"), wait)?;
     let store = Store::connect(root, OpenFlags::SQLITE_OPEN_CREATE, wait)?;
-    match store.pragma::<i64>("application_id")? {
-        0 => {}
-        _ => {
-            store.check_version()?;
-            return place::check_place(&store.view(), root).map(|()| false);
-        }
+    let found = store.pragma::<i64>("application_id")?;
+    if found == 0 {
+        fill(store, root, wait)?;
+    } else {
+        store.check_version()?;
+        place::check_place(&store.view(), root)?;
     }
-    fill(store, root)?;
-    dir::sync_dir(root)?;
-    dir::sync_dir(parent)?;
-    Ok(true)
+    // Also where there was one: whoever made it may not have got to this.
+    let lasts = dir::sync_dir(root).and_then(|()| dir::sync_dir(parent));
+    let unknown = |error: Error| format!("the store is there and may not last: {}", error.message);
+    lasts.map_err(|error| Error::new(Code::CommitUnknown, unknown(error)))?;
+    Ok(found == 0)
 }
 
 /// Two descriptors of one lock file must exclude each other; where they do not, nothing here can be trusted.
@@ -216,10 +217,13 @@ pub(super) fn finish_copy(root: &Path) -> Result<()> {
 }
 
 /// Switches to the write-ahead log and writes the schema, in one transaction.
-fn fill(mut store: Store, root: &Path) -> Result<()> {
+fn fill(store: Store, root: &Path, wait: Option<Duration>) -> Result<()> {
     // Must be said before anything is written, so that space can be given back bit by bit later on.
     store.connection.pragma_update(None, "auto_vacuum", "incremental").sql("prepare the database")?;
     store.keep_wal()?;
+    drop(store);
+    // SQLite says that it keeps a log also where the page that says so could not be written: who opens it anew sees that.
+    let mut store = Store::connect(root, OpenFlags::empty(), wait)?;
     store.check_settings()?;
     let random: [u8; 16] = random::bytes()?;
     let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
