@@ -299,9 +299,13 @@ impl Code {
         let errno = errno.or_else(|| cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error));
         match (self, errno.map(Errno::from_raw_os_error)) {
             (Self::StoreUnusable, Some(Errno::NOSPC | Errno::DQUOT)) => Self::StoreFull,
-            (Self::StoreUnusable | Self::Internal | Self::NeverStarted, Some(errno)) if LIMITS.contains(&errno) => {
+            (Self::StoreUnusable | Self::BadInput | Self::Internal | Self::NeverStarted, Some(errno))
+                if LIMITS.contains(&errno) =>
+            {
                 Self::SystemLimit
             }
+            // What the system denies is no bug of ours.
+            (Self::Internal, Some(Errno::ACCESS | Errno::PERM)) => Self::StoreUnusable,
             _ => self,
         }
     }
@@ -330,7 +334,9 @@ mod tests {
         assert_eq!([28, 122, 5].map(code), [Code::StoreFull, Code::StoreFull, Code::StoreUnusable]);
         // EMFILE, ENFILE, ENOMEM and EFBIG, also as the other crate's error and for what else would be a bug.
         assert_eq!([24, 23, 12, 27].map(code), [Code::SystemLimit; 4]);
-        assert_eq!(Code::Internal.fitting(&Errno::MFILE), Code::SystemLimit);
+        assert_eq!([Code::Internal, Code::BadInput].map(|code| code.fitting(&Errno::MFILE)), [Code::SystemLimit; 2]);
+        assert_eq!(Code::Internal.fitting(&Errno::ACCESS), Code::StoreUnusable);
+        assert_eq!(Code::BadInput.fitting(&Errno::ACCESS), Code::BadInput);
         assert_eq!(Code::Internal.fitting(&Errno::IO), Code::Internal);
     }
 
