@@ -4,7 +4,7 @@
 use crate::error::{Code, Error, OrCode as _, Result};
 use crate::fault;
 use crate::host::{dir, random};
-use crate::store::Store;
+use crate::store::{Fault, Store};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,12 +66,10 @@ fn fill(from: &Store, to: &Path) -> Result<()> {
 }
 
 fn verify(root: &Path) -> Result<()> {
-    match Store::open_anywhere(root, None)?.check(false)?.into_iter().find(|fault| fault.damage) {
-        None => Ok(()),
-        Some(fault) => {
-            Err(Error::new(Code::StoreDamaged, format!("'{}': {} {}", root.display(), fault.subject, fault.detail)))
-        }
-    }
+    let faults = Store::open_anywhere(root, None)?.check(false)?;
+    let Some(fault) = faults.into_iter().find(Fault::spoils_a_copy) else { return Ok(()) };
+    let code = if fault.damage { Code::StoreDamaged } else { Code::StoreUnusable };
+    Err(Error::new(code, format!("'{}': {} {}", root.display(), fault.subject, fault.detail)))
 }
 
 fn finish(copied: Result<()>, staged: &Path, to: &Path) -> Result<()> {

@@ -4,7 +4,7 @@ use super::evidence::{canonical, link};
 use super::{Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::fault;
 use rusqlite::params;
 
@@ -21,7 +21,15 @@ pub struct Fault {
     pub damage: bool,
 }
 
+/// The rule that content is there and is what its digest says.
+const OBJECT: &str = "object";
+
 impl Fault {
+    /// Whether it keeps a copy from being one: bytes that are not what was written, or that could not be looked at.
+    pub fn spoils_a_copy(&self) -> bool {
+        self.damage || self.rule == OBJECT
+    }
+
     /// A rule that does not hold.
     pub fn broken(rule: &'static str, subject: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { rule, subject: subject.into(), detail: detail.into(), damage: false }
@@ -266,8 +274,16 @@ impl View<'_> {
             statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).sql("check the objects")?;
         let mut faults = Vec::new();
         for digest in digests.iter().filter_map(|bytes| Digest::from_bytes(bytes)) {
-            if let Err(error) = self.object(&digest) {
-                faults.push(Fault::damage("object", digest.to_string(), error.message));
+            match self.object(&digest) {
+                Ok(_) => {}
+                // A limit of ours says nothing of it.
+                Err(error) if error.code == Code::SystemLimit => return Err(error),
+                // One that may not be read is not one that was damaged.
+                Err(error) => {
+                    let damage = error.code != Code::StoreUnusable;
+                    let fault = Fault::broken(OBJECT, digest.to_string(), error.message);
+                    faults.push(Fault { damage, ..fault });
+                }
             }
         }
         Ok(faults)

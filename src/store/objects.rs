@@ -7,11 +7,12 @@
 use super::jobs::erased::Json as _;
 use super::{Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
-use crate::error::{Code, Error, OrCode as _, Result};
+use crate::error::{Code, Error, OrCode as _, Result, is_limit};
 use crate::fault;
 use crate::host::dir;
 use crate::host::lock::{self, Lock};
 use rusqlite::{OptionalExtension as _, params};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -37,6 +38,15 @@ pub struct Object {
 pub(super) fn file_of(root: &Path, digest: &Digest) -> PathBuf {
     let name = digest.to_string();
     root.join("objects").join(&name[..2]).join(&name[2..])
+}
+
+/// Why an object's file could not be read: it is lost, or the system does not let us read it now.
+fn unreadable(digest: &Digest, error: &std::io::Error) -> Error {
+    let denied = Errno::from_io_error(error).is_some_and(|errno| errno == Errno::ACCESS || is_limit(errno));
+    if denied {
+        return Error::new(Code::StoreUnusable.fitting(error), format!("cannot read object '{digest}': {error}"));
+    }
+    Error::new(Code::StoreDamaged, format!("object '{digest}' has lost its file: {error}"))
 }
 
 fn beginning_of(path: &Path, most: usize) -> Option<Vec<u8>> {
@@ -174,7 +184,7 @@ impl View<'_> {
                 fault::point("object.named");
                 let path = file_of(self.root, digest);
                 dir::expect(&self.root.join("objects"))?;
-                std::fs::read(&path).or_code(Code::StoreDamaged, || format!("object '{digest}' has lost its file"))?
+                std::fs::read(&path).map_err(|error| unreadable(digest, &error))?
             }
         };
         if Digest::of_content(&bytes) == *digest {
