@@ -6,7 +6,7 @@ use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::{Code, Result};
 use crate::host::{clock, dir, keeper, lock};
-use crate::store::{Done, Store};
+use crate::store::{Done, Ledger, Store};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -126,18 +126,23 @@ pub fn remove(store: &mut Store, leftover: &Leftover) -> Result<()> {
     match &leftover.what {
         What::Attempt(path) => dir::clear_attempt_dir(path),
         // Whoever laid it out may have died inside its commit, which comes back when the log is read anew, unless something
-        // was written in its place. So this writes.
+        // was written in its place. So this writes, and removes only what its own commit has made nobody's.
         What::Unclaimed(id) => {
             let folder = store.attempt_dir(*id);
-            store.write(clock::now(), |ledger| match ledger.attempt(*id) {
+            let disown = |ledger: &mut Ledger<'_>| match ledger.attempt(*id) {
                 Err(error) if error.code == Code::NotFound => {
                     let note = "removed what was laid out and never claimed".to_owned();
                     ledger.record("reconcile", None, &Done { note, ..Done::new(id.to_string(), ()) })?;
-                    dir::clear_attempt_dir(&folder);
-                    Ok(())
+                    Ok(true)
                 }
-                other => other.map(drop),
-            })?;
+                other => other.map(|_| false),
+            };
+            let clear = |unclaimed: &bool| {
+                if *unclaimed {
+                    dir::clear_attempt_dir(&folder)
+                }
+            };
+            store.write_then(clock::now(), disown, clear)?;
         }
         What::Lock(path, untouched) => drop(lock::remove_if_stale(path, *untouched)?),
     }

@@ -191,6 +191,16 @@ impl Store {
     /// Runs one transaction behind the write lock, which keeps the order of asking. Whatever fails inside is rolled
     /// back; a failed COMMIT is [`Code::CommitUnknown`].
     pub fn write<T>(&mut self, now: Time, body: impl FnOnce(&mut Ledger<'_>) -> Result<T>) -> Result<T> {
+        self.write_then(now, body, |_| {})
+    }
+
+    /// The same, and something that is done once it is committed and before anyone else may write.
+    pub fn write_then<T>(
+        &mut self,
+        now: Time,
+        body: impl FnOnce(&mut Ledger<'_>) -> Result<T>,
+        then: impl FnOnce(&T),
+    ) -> Result<T> {
         let _order = lock::lock(&self.root.join("locks/write.lock"), self.wait)?;
         self.check_not_replaced()?;
         self.prepare_wal()?;
@@ -208,6 +218,7 @@ impl Store {
             return Err(Error::new(Code::CommitUnknown, "the commit's answer was lost: asked for by a test"));
         }
         self.writes += 1;
+        then(&answer);
         Ok(answer)
     }
 

@@ -165,6 +165,9 @@ fn what_was_laid_out_and_never_claimed_is_removed_by_a_commit() {
     assert_ne!(shop.run_with(&[("ARES_FAULT", "run.laid_out")], "ares-run", &["--drain"]).status, 0);
     let folder = shop.root().join(format!("attempts/{second}.1"));
     assert!(folder.exists());
+    // One who dies inside that commit has removed nothing: without it the lost one may still come back.
+    assert_ne!(shop.run_with(&[("ARES_FAULT", "store.before_commit:2")], "ares-reconcile", &[]).status, 0);
+    assert!(folder.exists());
     shop.run("ares-reconcile", &[]);
     assert!(!folder.exists());
     let log = shop.run("ares-log", &["--subject", &format!("{second}.1"), "--format", "%(verb): %(detail)"]);
