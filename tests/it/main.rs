@@ -18,4 +18,5 @@ mod sessions;
 mod stock;
 mod store;
 mod storm;
+mod sweep;
 mod worker;

@@ -78,17 +78,7 @@ impl Stock {
 
     /// How many rows every table has, and every state of everything: what a change cannot hide from.
     pub(crate) fn picture(&self) -> String {
-        let db = self.db();
-        let tables = column(&db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'");
-        let mut picture = String::new();
-        for table in tables {
-            picture += &format!("{table} {}\n", value(&db, &format!("SELECT count(*) FROM {table}")));
-        }
-        for (table, order) in [("jobs", "id"), ("attempts", "job, n"), ("permits", "id"), ("sessions", "id")] {
-            let states = column(&db, &format!("SELECT state FROM {table} ORDER BY {order}"));
-            picture += &format!("{table}: {}\n", states.join(" "));
-        }
-        picture
+        picture(&self.db())
     }
 }
 
@@ -98,6 +88,21 @@ pub(crate) fn db(root: &std::path::Path) -> Connection {
     let db = Connection::open(root.join("ares.db")).expect("a database");
     db.busy_timeout(std::time::Duration::from_secs(10)).expect("a time-out");
     db
+}
+
+/// How many rows every table has, and every state of everything.
+pub(crate) fn picture(db: &Connection) -> String {
+    let tables = column(db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'");
+    let mut picture = String::new();
+    for table in &tables {
+        picture += &format!("{table} {}\n", value(db, &format!("SELECT count(*) FROM {table}")));
+    }
+    let stateful = [("jobs", "id"), ("attempts", "job, n"), ("permits", "id"), ("sessions", "id")];
+    for (table, order) in stateful.into_iter().filter(|_| !tables.is_empty()) {
+        let states = column(db, &format!("SELECT state FROM {table} ORDER BY {order}"));
+        picture += &format!("{table}: {}\n", states.join(" "));
+    }
+    picture
 }
 
 /// Runs a bash script in a lab.
