@@ -154,6 +154,16 @@ states! {
     Held => Submitted, Waiting, Done, Failed, Cancelled;
 }
 
+/// Every legal move of everything, as the schema lists them: `kind old new`.
+pub fn listed() -> Vec<String> {
+    fn of<W: Word>() -> impl Iterator<Item = String> {
+        W::MOVES.iter().map(|(old, new)| format!("{} {} {}", W::KIND, old.word(), new.word()))
+    }
+    let ours = of::<super::job::State>().chain(of::<super::attempt::State>()).chain(of::<super::session::Status>());
+    let others = of::<Permit>().chain(of::<Delivery>()).chain(of::<Reservation>()).chain(of::<Review>());
+    ours.chain(others).chain(of::<Workflow>()).chain(of::<Step>()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

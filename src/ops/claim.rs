@@ -185,6 +185,5 @@ pub(super) fn next(
 
 /// What a dispatch permits: this attempt of exactly this frozen job, and no other.
 pub(super) fn binding(job: &JobRow, handle: &Handle) -> Digest {
-    let attempt = handle.attempt.to_string();
-    Digest::of("ares.dispatch.1", &[attempt.as_bytes(), job.spec_digest.bytes(), handle.nonce_digest().bytes()])
+    crate::store::binding(handle.attempt, &job.spec_digest, &handle.nonce_digest())
 }

@@ -131,11 +131,13 @@ fn owner_lives(store: &Store, attempt: &Attempt) -> Result<bool> {
     if !attempt.owner_lock.is_empty() {
         return lock::is_held(&store.locks().join(&attempt.owner_lock));
     }
-    identity(&attempt.owner).map_or(Ok(false), |owner| Ok(process::life(&owner)? == Life::Alive))
+    Ok(process::life(&identity(attempt.id, "owner", &attempt.owner)?)? == Life::Alive)
 }
 
-fn identity(text: &str) -> Option<Identity> {
-    serde_json::from_str(text).ok()
+/// A process that the record of an attempt names. One that does not read is damage: whether it lives cannot be told.
+pub(super) fn identity(attempt: AttemptId, column: &str, text: &str) -> Result<Identity> {
+    let said = |error| format!("column '{column}' of attempt {attempt} does not read: {error}");
+    serde_json::from_str(text).map_err(|error| Error::new(Code::StoreDamaged, said(error)))
 }
 
 enum Ending {
@@ -154,7 +156,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
             Ok(Ending::Alive("its script is gone, processes of it are alive"))
         };
     };
-    let Some(keeper) = identity(keeper) else { return ambiguous("its keeper's identity does not read") };
+    let keeper = identity(attempt.id, "keeper", keeper)?;
     // The record of the end is the last that a keeper writes of an attempt: it counts while the keeper is still there.
     if let Some(seen) = keeper::read_exit(folder)? {
         return recorded(store, attempt, folder, seen);

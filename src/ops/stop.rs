@@ -6,7 +6,7 @@ use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::{Decision, Now, State};
 use crate::domain::moves::Word as _;
 use crate::error::{Code, Error, Result};
-use crate::host::process::{self, Identity, Life};
+use crate::host::process::{self, Life};
 use crate::host::{clock, keeper};
 use crate::store::{Attempt, Done, Ledger, Request, Store};
 use serde::{Deserialize, Serialize};
@@ -63,14 +63,15 @@ pub fn stop(store: &mut Store, op_id: Option<String>, order: &Order) -> Result<V
             let n = view.job(job.job)?.facts.attempt;
             view.attempt(AttemptId { job: job.job, n })
         })?;
-        tell(store, &attempt, order.hard);
+        tell(store, &attempt, order.hard)?;
     }
     Ok(stopped)
 }
 
 /// Tells a running attempt to end: through its keeper, or where that is gone by ending what is left of it.
-fn tell(store: &Store, attempt: &Attempt, hard: bool) {
-    let keeper = attempt.keeper.as_deref().and_then(|text| serde_json::from_str::<Identity>(text).ok());
+fn tell(store: &Store, attempt: &Attempt, hard: bool) -> Result<()> {
+    let keeper =
+        attempt.keeper.as_deref().map(|text| super::reconcile::identity(attempt.id, "keeper", text)).transpose()?;
     let dead = keeper.is_some_and(|keeper| matches!(process::life(&keeper), Ok(Life::Dead)));
     let told = if dead {
         process::end_marked(&attempt.id.to_string(), &store.root().to_string_lossy())
@@ -81,6 +82,7 @@ fn tell(store: &Store, attempt: &Attempt, hard: bool) {
         // The attempt has ended in between, or a script owns it.
         tracing::debug!(%error, "the worker was not told");
     }
+    Ok(())
 }
 
 fn stop_one(ledger: &mut Ledger<'_>, id: JobId, order: &Order) -> Result<Stopped> {

@@ -1,5 +1,6 @@
 //! Attempts: claimed, dispatched, released, settled, resolved. Each change moves the attempt and its job together.
 
+use super::evidence::canonical;
 use super::objects::Object;
 use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::attempt::State as AttemptState;
@@ -11,6 +12,7 @@ use crate::domain::outcome::{Fact, Outcome, Report, Seen};
 use crate::domain::time::Time;
 use crate::error::{Code, Error, Result};
 use rusqlite::{OptionalExtension as _, Row, params};
+use serde_json::Value;
 
 /// Who claims, and with what handle.
 #[derive(Debug)]
@@ -77,13 +79,13 @@ pub struct Attempt {
     pub stdout: Option<Digest>,
     /// Its standard error.
     pub stderr: Option<Digest>,
-    nonce_digest: Vec<u8>,
+    nonce_digest: Digest,
 }
 
 impl Attempt {
     /// Refuses a handle that this attempt was not claimed with.
     pub fn check_handle(&self, handle: &Handle) -> Result<()> {
-        if handle.nonce_digest().bytes().as_slice() == self.nonce_digest {
+        if handle.nonce_digest() == self.nonce_digest {
             return Ok(());
         }
         Err(Error::new(Code::NotYours, format!("'{handle}' is not the handle of attempt {}", self.id)))
@@ -95,30 +97,27 @@ const COLUMNS: &str = "job, n, session, state, owner, owner_lock, keeper, permit
   seen, outcome, code, detail, model_served, result, stdout, stderr, nonce_digest";
 
 fn attempt_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    let columns = &mut Columns::of(row);
-    let digest = |columns: &mut Columns<'_, '_>| -> rusqlite::Result<Option<Digest>> {
-        Ok(columns.next::<Option<Vec<u8>>>()?.and_then(|bytes| Digest::from_bytes(&bytes)))
-    };
+    let columns = &mut Columns::of(row, "attempt", 2);
     Ok(Attempt {
         id: AttemptId { job: JobId(columns.next()?), n: columns.next()? },
         session: columns.next()?,
-        state: AttemptState::parse(columns.text()?).unwrap_or(AttemptState::Ended),
-        owner: columns.next()?,
+        state: columns.word(AttemptState::parse)?,
+        owner: columns.any_json()?,
         owner_lock: columns.next()?,
-        keeper: columns.next()?,
+        keeper: columns.json_text::<Value>()?,
         permit: columns.next()?,
         claimed_at: Time(columns.next()?),
         dispatched_at: columns.next::<Option<i64>>()?.map(Time),
         ended_at: columns.next::<Option<i64>>()?.map(Time),
-        seen: columns.next()?,
-        outcome: columns.next::<Option<String>>()?.and_then(|word| Outcome::parse(&word)),
+        seen: columns.json_text::<Seen>()?,
+        outcome: columns.maybe_word(Outcome::parse)?,
         code: columns.next()?,
         detail: columns.next()?,
         model_served: columns.next()?,
-        result: digest(columns)?,
-        stdout: digest(columns)?,
-        stderr: digest(columns)?,
-        nonce_digest: columns.next()?,
+        result: columns.maybe_digest()?,
+        stdout: columns.maybe_digest()?,
+        stderr: columns.maybe_digest()?,
+        nonce_digest: columns.digest()?,
     })
 }
 
@@ -246,12 +245,10 @@ impl Ledger<'_> {
                    WHERE job = ?1 AND n = ?2 AND state = 'claimed'";
         self.one_attempt(id, sql, params![id.job.0, id.n, code.name(), detail, self.now.0])?;
         self.apply(step)?;
-        self.event(
-            &id.to_string(),
-            "attempt.settled",
-            Some(id.job),
-            &event_body(step.to(), Outcome::Void, Some(code.name())),
-        )?;
+        let body = event_body(step, Outcome::Void, Some(code.name()));
+        self.event(&id.to_string(), "attempt.settled", Some(id.job), &body)?;
+        let record = self.attempt_record(id)?.to_string();
+        self.receipt("release", &id.to_string(), &canonical(&[&record]))?;
         Ok(step.to())
     }
 
@@ -270,11 +267,17 @@ impl Ledger<'_> {
             Fact::Error { .. } if stop.is_some() => job.settle(Fact::Error { retry: None }, self.now),
             fact => job.settle(fact, self.now),
         };
-        self.write_end(attempt, end, step.to() == State::Uncertain)?;
+        let uncertain = step.to() == State::Uncertain;
+        let facts = self.write_end(attempt, end, uncertain)?;
         self.note_session(attempt, report)?;
         self.apply(&step)?;
         let code = report.code.map(Code::name);
-        self.event(&id.to_string(), "attempt.settled", Some(id.job), &event_body(step.to(), report.outcome, code))?;
+        self.event(&id.to_string(), "attempt.settled", Some(id.job), &event_body(&step, report.outcome, code))?;
+        let permit =
+            attempt.permit.ok_or_else(|| Error::new(Code::StoreDamaged, format!("attempt {id} has no permit")))?;
+        let outcome = if uncertain { Outcome::Ambiguous } else { report.outcome };
+        // Last of all, as it covers what was written before it.
+        self.settle_permit(id, permit, outcome, &facts.each_ref().map(String::as_str))?;
         if step.to() != State::Uncertain {
             return Ok(step.to());
         }
@@ -284,7 +287,8 @@ impl Ledger<'_> {
         }
     }
 
-    fn write_end(&mut self, attempt: &Attempt, end: &Settlement<'_>, uncertain: bool) -> Result<()> {
+    /// Writes the end; gives the facts that its receipt spells out.
+    fn write_end(&mut self, attempt: &Attempt, end: &Settlement<'_>, uncertain: bool) -> Result<[String; 5]> {
         let (id, report) = (attempt.id, end.report);
         let mut named = [None; 3];
         for (name, object) in named.iter_mut().zip([&end.result, &end.stdout, &end.stderr]) {
@@ -314,10 +318,8 @@ impl Ledger<'_> {
         ];
         self.one_attempt(id, sql, row)?;
         let text = |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
-        let facts = [code.unwrap_or(""), seen.as_deref().unwrap_or(""), &text(result), &text(stdout), &text(stderr)];
-        let permit =
-            attempt.permit.ok_or_else(|| Error::new(Code::StoreDamaged, format!("attempt {id} has no permit")))?;
-        self.settle_permit(id, permit, outcome, &facts)
+        let code = code.unwrap_or("").to_owned();
+        Ok([code, seen.unwrap_or_default(), text(result), text(stdout), text(stderr)])
     }
 
     fn note_session(&mut self, attempt: &Attempt, report: &Report) -> Result<()> {
@@ -388,6 +390,9 @@ impl Ledger<'_> {
         self.apply(&step)?;
         let body = serde_json::json!({ "state": step.to().word(), "decision": decision.word() }).to_string();
         self.event(&id.to_string(), "attempt.resolved", Some(id.job), &body)?;
+        if let Some(record) = self.decision_record(&id.to_string())? {
+            self.receipt("decision", &id.to_string(), &record)?;
+        }
         Ok(step.to())
     }
 
@@ -397,8 +402,12 @@ impl Ledger<'_> {
     }
 }
 
-fn event_body(state: State, outcome: Outcome, code: Option<&str>) -> String {
-    serde_json::json!({ "state": state.word(), "outcome": outcome.word(), "code": code }).to_string()
+fn event_body(step: &Move, outcome: Outcome, code: Option<&str>) -> String {
+    let mut body = serde_json::json!({ "state": step.to().word(), "outcome": outcome.word(), "code": code });
+    if step.to() == State::Queued {
+        body["due"] = step.due().0.into();
+    }
+    body.to_string()
 }
 
 fn moved(id: AttemptId) -> Error {

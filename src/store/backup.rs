@@ -1,6 +1,6 @@
 //! A consistent copy of the database, made by SQLite itself while others work. Copying its files would not be one.
 
-use super::{Sql as _, Store, View};
+use super::{Columns, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::error::{Code, Error, Result};
 use crate::host::dir;
@@ -29,12 +29,12 @@ impl View<'_> {
     pub fn object_files(&self) -> Result<Vec<(Digest, String)>> {
         let sql = "SELECT digest FROM objects WHERE bytes IS NULL ORDER BY digest";
         let mut statement = self.connection.prepare(sql).sql("list the objects")?;
-        let digests: Vec<Vec<u8>> =
-            statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).sql("list the objects")?;
+        let read = |row: &rusqlite::Row<'_>| Columns::of(row, "an object", 0).digest();
+        let digests: Vec<Digest> = statement.query_map([], read).and_then(Iterator::collect).sql("list the objects")?;
         let place = |digest: Digest| {
             let name = digest.to_string();
             (digest, format!("objects/{}/{}", &name[..2], &name[2..]))
         };
-        Ok(digests.iter().filter_map(|bytes| Digest::from_bytes(bytes)).map(place).collect())
+        Ok(digests.into_iter().map(place).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs that wait for others. Whenever a job ends or becomes uncertain, those that wait for it follow in the same
 //! transaction: released, cancelled or still held.
 
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::id::JobId;
 use crate::domain::job::{Now, State};
 use crate::domain::moves::Word as _;
@@ -22,27 +22,33 @@ pub(super) enum Verdict {
 impl View<'_> {
     /// The jobs that this one waits for, with their states.
     pub fn dependencies(&self, job: JobId) -> Result<Vec<(Dependency, State)>> {
-        let sql = "SELECT d.\"on\", d.on_failed, d.on_cancelled, d.on_uncertain, j.state
+        let sql = "SELECT d.job, d.\"on\", d.on_failed, d.on_cancelled, d.on_uncertain, j.state
                    FROM dependencies d JOIN jobs j ON j.id = d.\"on\" WHERE d.job = ?1 ORDER BY d.\"on\"";
         let mut statement = self.connection.prepare_cached(sql).sql("read dependencies")?;
         let rows = statement.query_map([job.0], |row| {
-            let then = |at| row.get::<_, String>(at).map(|word| Then::parse(&word).unwrap_or(Then::Hold));
+            let columns = &mut Columns::of(row, "the dependency of job", 1);
+            let _job: i64 = columns.next()?;
             let dependency = Dependency {
-                on: JobId(row.get(0)?),
-                on_failed: then(1)?,
-                on_cancelled: then(2)?,
-                on_uncertain: then(3)?,
+                on: JobId(columns.next()?),
+                on_failed: columns.word(Then::parse)?,
+                on_cancelled: columns.word(Then::parse)?,
+                on_uncertain: columns.word(Then::parse)?,
             };
-            Ok((dependency, State::parse(&row.get::<_, String>(4)?).unwrap_or(State::Queued)))
+            Ok((dependency, columns.word(State::parse)?))
         });
         rows.and_then(Iterator::collect).sql("read dependencies")
     }
 
     /// Why a job was cancelled before it ran, as it was told, as JSON.
     pub fn why_cancelled(&self, job: JobId) -> Result<Option<String>> {
-        let sql = "SELECT body FROM events WHERE subject = ?1 AND kind = 'job.cancelled'";
+        let sql = "SELECT subject, body FROM events WHERE subject = ?1 AND kind = 'job.cancelled'";
         let mut statement = self.connection.prepare_cached(sql).sql("read why")?;
-        statement.query_row([job.to_string()], |row| row.get(0)).optional().sql("read why")
+        let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "the event 'job.cancelled' of job", 1);
+            columns.next::<String>()?;
+            columns.any_json()
+        };
+        statement.query_row([job.to_string()], read).optional().sql("read why")
     }
 
     /// What a queued job waits for that does not go on by itself: one that it comes after, directly or not, that is

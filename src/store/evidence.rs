@@ -1,6 +1,6 @@
 //! What is only ever added: permits and the receipts of their use, events, findings, resolutions.
 
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::Decision;
@@ -106,8 +106,8 @@ impl Ledger<'_> {
     ) -> Result<()> {
         let mut fields = vec![outcome.word()];
         fields.extend_from_slice(facts);
-        let name = permit.to_string();
-        fields.push(&name);
+        let (name, record) = (permit.to_string(), self.attempt_record(attempt)?.to_string());
+        fields.extend([name.as_str(), record.as_str()]);
         let receipt = self.receipt("outcome", &attempt.to_string(), &canonical(&fields))?;
         let sql = "UPDATE permits SET state = 'settled', outcome = ?2, settled_at = ?3, duration_ms = ?3 - consumed_at,
                      receipt = ?4 WHERE id = ?1 AND state = 'consumed'";
@@ -171,6 +171,11 @@ impl Ledger<'_> {
     }
 }
 
+/// What a dispatch permits: this attempt of exactly this frozen job, and no other.
+pub fn binding(attempt: AttemptId, spec: &Digest, nonce: &Digest) -> Digest {
+    Digest::of("ares.dispatch.1", &[attempt.to_string().as_bytes(), spec.bytes(), nonce.bytes()])
+}
+
 /// The digest of one link.
 pub(super) fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &Digest) -> Digest {
     let fields: [&[u8]; 5] = [previous, &seq.to_be_bytes(), kind.as_bytes(), subject.as_bytes(), body.bytes()];
@@ -180,15 +185,17 @@ pub(super) fn link(previous: &[u8], seq: i64, kind: &str, subject: &str, body: &
 impl View<'_> {
     /// The decision about an attempt, if there is one.
     pub fn resolution(&self, attempt: AttemptId) -> Result<Option<Resolution>> {
-        let sql = "SELECT decision, by, because, at, evidence FROM resolutions WHERE kind = 'attempt' AND subject = ?1";
+        let sql = "SELECT subject, decision, by, because, at, evidence FROM resolutions WHERE kind = 'attempt' AND subject = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("read the decision")?;
         let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "the decision on attempt", 1);
+            columns.next::<String>()?;
             Ok(Resolution {
-                decision: row.get(0)?,
-                by: row.get(1)?,
-                because: row.get(2)?,
-                at: Time(row.get(3)?),
-                evidence: row.get::<_, Option<Vec<u8>>>(4)?.and_then(|bytes| Digest::from_bytes(&bytes)),
+                decision: columns.word(Decision::parse)?.word().to_owned(),
+                by: columns.any_json()?,
+                because: columns.next()?,
+                at: Time(columns.next()?),
+                evidence: columns.maybe_digest()?,
             })
         };
         statement.query_row([attempt.to_string()], read).optional().sql("read the decision")
@@ -196,14 +203,16 @@ impl View<'_> {
 
     /// What was noticed about a subject.
     pub fn findings(&self, subject: &str) -> Result<Vec<Finding>> {
-        let sql = "SELECT kind, body, object, at FROM findings WHERE subject = ?1 ORDER BY id";
+        let sql = "SELECT id, kind, body, object, at FROM findings WHERE subject = ?1 ORDER BY id";
         let mut statement = self.connection.prepare_cached(sql).sql("read findings")?;
         let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "finding", 1);
+            columns.next::<i64>()?;
             Ok(Finding {
-                kind: row.get(0)?,
-                body: row.get(1)?,
-                object: row.get::<_, Option<Vec<u8>>>(2)?.and_then(|bytes| Digest::from_bytes(&bytes)),
-                at: Time(row.get(3)?),
+                kind: columns.next()?,
+                body: columns.any_json()?,
+                object: columns.maybe_digest()?,
+                at: Time(columns.next()?),
             })
         };
         statement.query_map([subject], read).and_then(Iterator::collect).sql("read findings")
@@ -233,11 +242,12 @@ impl View<'_> {
                    ON r.seq IN (p.preflight, p.receipt) WHERE p.id = ?1 ORDER BY r.seq";
         let mut statement = self.connection.prepare_cached(sql).sql("read receipts")?;
         let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "receipt", 1);
             Ok(Receipt {
-                seq: row.get(0)?,
-                kind: row.get(1)?,
-                subject: row.get(2)?,
-                digest: Digest::from_bytes(&row.get::<_, Vec<u8>>(3)?).unwrap_or_else(|| Digest::of_content(b"")),
+                seq: columns.next()?,
+                kind: columns.next()?,
+                subject: columns.next()?,
+                digest: columns.digest()?,
             })
         };
         statement.query_map([permit], read).and_then(Iterator::collect).sql("read receipts")

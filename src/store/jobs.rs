@@ -5,7 +5,7 @@ use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::job::{Facts, Hold, Move, Now, State};
 use crate::domain::moves::Word as _;
-use crate::domain::spec::{IfUncertain, Limits, Spec};
+use crate::domain::spec::{IfUncertain, Spec};
 use crate::domain::time::{Span, Time};
 use crate::error::{Code, Error, Result};
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -59,15 +59,6 @@ pub(super) const COLUMNS: &str = "j.id, j.attempt, j.tries, j.max_tries, j.relea
   j.\"group\", j.width, j.priority, j.not_before, j.continues, j.config_digest,
   j.state, j.hold, j.due, j.spec_digest, j.session, j.submitted_by, j.submitted_at, j.ended_at";
 
-/// Reads JSON that this crate wrote; a damaged one reads as empty and is found by the digest.
-fn json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
-    serde_json::from_str(text).unwrap_or_default()
-}
-
-fn digest(bytes: Option<Vec<u8>>) -> Option<Digest> {
-    bytes.and_then(|bytes| Digest::from_bytes(&bytes))
-}
-
 fn facts(columns: &mut Columns<'_, '_>) -> rusqlite::Result<Facts> {
     Ok(Facts {
         id: JobId(columns.next()?),
@@ -80,22 +71,20 @@ fn facts(columns: &mut Columns<'_, '_>) -> rusqlite::Result<Facts> {
 }
 
 fn spec(columns: &mut Columns<'_, '_>, facts: &Facts) -> rusqlite::Result<Spec> {
-    let no_limits =
-        Limits { timeout: None, timeout_first: None, timeout_idle: None, grace: Span(0), output_max: 0, capture: true };
     Ok(Spec {
         worker: columns.next()?,
         adapter: columns.next()?,
         model: columns.next()?,
         program: columns.next()?,
-        argv: json(columns.text()?),
-        options: json(columns.text()?),
-        prompt: digest(columns.next()?),
+        argv: columns.json()?,
+        options: columns.json()?,
+        prompt: columns.maybe_digest()?,
         dir: columns.next()?,
-        env: json(columns.text()?),
-        limits: serde_json::from_str(columns.text()?).unwrap_or(no_limits),
+        env: columns.json()?,
+        limits: columns.json()?,
         max_tries: facts.max_tries,
         retry_delay: facts.retry_delay,
-        if_uncertain: IfUncertain::parse(columns.text()?).unwrap_or(IfUncertain::Hold),
+        if_uncertain: columns.word(IfUncertain::parse)?,
         group: columns.next()?,
         width: columns.next()?,
         priority: columns.next()?,
@@ -103,23 +92,23 @@ fn spec(columns: &mut Columns<'_, '_>, facts: &Facts) -> rusqlite::Result<Spec> 
         labels: Vec::new(),
         after: Vec::new(),
         continues: columns.next::<Option<i64>>()?.map(JobId),
-        config_digest: digest(columns.next()?),
+        config_digest: columns.maybe_digest()?,
     })
 }
 
 pub(super) fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    let columns = &mut Columns::of(row);
+    let columns = &mut Columns::of(row, "job", 1);
     let facts = facts(columns)?;
     let spec = spec(columns, &facts)?;
     Ok(JobRow {
         facts,
         spec,
-        state: State::parse(columns.text()?).unwrap_or(State::Queued),
-        hold: Hold::parse(columns.text()?).unwrap_or(Hold::None),
+        state: columns.word(State::parse)?,
+        hold: columns.word(Hold::parse)?,
         due: Time(columns.next()?),
-        spec_digest: digest(columns.next()?).unwrap_or_else(|| Digest::of_content(b"")),
+        spec_digest: columns.digest()?,
         session: columns.next()?,
-        submitted_by: columns.next()?,
+        submitted_by: columns.any_json()?,
         submitted_at: Time(columns.next()?),
         ended_at: columns.next::<Option<i64>>()?.map(Time),
     })
@@ -253,12 +242,10 @@ impl View<'_> {
         let sql = "SELECT id, attempt, tries, max_tries, release_count, retry_delay_ms, state FROM jobs WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("read the job")?;
         let row = statement.query_row([job.0], |row| {
-            let columns = &mut Columns::of(row);
-            Ok((facts(columns)?, columns.next::<String>()?))
+            let columns = &mut Columns::of(row, "job", 1);
+            Ok((facts(columns)?, columns.word(State::parse)?))
         });
         let (facts, state) = row.optional().sql("read the job")?.ok_or_else(|| self.missing(job))?;
-        let state = State::parse(&state)
-            .ok_or_else(|| Error::new(Code::StoreDamaged, format!("job {job} is in no state of ours: '{state}'")))?;
         Ok(Now::new(facts, state))
     }
 

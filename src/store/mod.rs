@@ -6,6 +6,7 @@
 
 mod attempts;
 mod backup;
+mod chain;
 mod check;
 mod dependencies;
 mod evidence;
@@ -16,16 +17,19 @@ mod open;
 mod operations;
 mod place;
 mod queue;
+mod record;
 mod retire;
+mod rules;
 mod section;
 mod segments;
 mod sessions;
 mod stops;
 mod sweep;
+mod words;
 
 pub use attempts::{Attempt, Claim, Settlement};
 pub use check::Fault;
-pub use evidence::{Finding, Permit, Receipt, Resolution};
+pub use evidence::{Finding, Permit, Receipt, Resolution, binding};
 pub use jobs::{JobRow, NewJob};
 pub use list::{Filter, ListBy};
 pub use objects::{Object, Spool};
@@ -39,6 +43,8 @@ pub use segments::Segment;
 pub use sessions::{SessionRow, Spent};
 pub use stops::Stop;
 pub use sweep::{Gone, Loose, Spare};
+
+use words::{Columns, Unread};
 
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::time::Time;
@@ -296,31 +302,6 @@ pub fn by(pid: i32) -> String {
     format!("{}:{pid}", rustix::process::geteuid().as_raw())
 }
 
-/// A row's columns, read one after the other: to look each up by its name costs more than to read it.
-struct Columns<'a, 'b> {
-    row: &'a rusqlite::Row<'b>,
-    next: usize,
-}
-
-impl<'a, 'b> Columns<'a, 'b> {
-    fn of(row: &'a rusqlite::Row<'b>) -> Self {
-        Self { row, next: 0 }
-    }
-
-    fn next<T: rusqlite::types::FromSql>(&mut self) -> rusqlite::Result<T> {
-        self.next += 1;
-        self.row.get(self.next - 1)
-    }
-
-    /// Text that is only looked at.
-    fn text(&mut self) -> rusqlite::Result<&'a str> {
-        self.next += 1;
-        self.row.get_ref(self.next - 1)?.as_str().map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(self.next - 1, rusqlite::types::Type::Text, Box::new(error))
-        })
-    }
-}
-
 /// Turns an answer of SQLite into a code that says whether anything was applied.
 trait Sql<T> {
     /// `what` says what was being done, as in "cannot …".
@@ -349,6 +330,11 @@ fn commit_error(error: &rusqlite::Error) -> Error {
 }
 
 fn sql_error(error: &rusqlite::Error, what: &str) -> Error {
+    if let rusqlite::Error::FromSqlConversionFailure(_, _, source) = error
+        && let Some(unread) = source.downcast_ref::<Unread>()
+    {
+        return Error::new(Code::StoreDamaged, unread.to_string());
+    }
     let last = std::io::Error::last_os_error();
     let text = error.to_string();
     let code = match error.sqlite_error().map(|e| e.extended_code) {

@@ -1,6 +1,6 @@
 //! The log of commands that changed something, and what makes a repeated one give its first answer.
 
-use super::{Ledger, Sql as _, Store, View};
+use super::{Columns, Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::time::Time;
@@ -186,11 +186,14 @@ impl View<'_> {
 
     /// The request and the job that a key stands for.
     pub fn key(&self, key: &str) -> Result<Option<(Digest, JobId)>> {
-        let sql = "SELECT request, job FROM keys WHERE key = ?1";
+        let sql = "SELECT key, request, job FROM keys WHERE key = ?1";
         let mut statement = self.connection.prepare_cached(sql).sql("look for the key")?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, JobId(row.get(1)?)));
-        let found = statement.query_row([key], read).optional().sql("look for the key")?;
-        Ok(found.and_then(|(digest, job)| Some((Digest::from_bytes(&digest)?, job))))
+        let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "key", 1);
+            columns.next::<String>()?;
+            Ok((columns.digest()?, JobId(columns.next()?)))
+        };
+        statement.query_row([key], read).optional().sql("look for the key")
     }
 
     /// A page of the log, oldest first, after this operation.

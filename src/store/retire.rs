@@ -164,7 +164,7 @@ impl View<'_> {
     /// What a job waited for that is not there any more, with the states that it ended in.
     pub fn dependencies_removed(&self, job: JobId) -> Result<Vec<(Dependency, State)>> {
         let removed = self.findings(&job.to_string())?;
-        let removed = removed.iter().filter(|finding| finding.kind == "dependency-removed");
+        let removed = removed.into_iter().filter(|finding| finding.kind == "dependency-removed");
         let read = |body: &str| {
             let body: serde_json::Value = serde_json::from_str(body).ok()?;
             let then = |name: &str| body[name].as_str().and_then(Then::parse);
@@ -176,7 +176,9 @@ impl View<'_> {
             };
             Some((dependency, State::parse(body["state"].as_str()?)?))
         };
-        Ok(removed.filter_map(|finding| read(&finding.body)).collect())
+        let unread =
+            || Error::new(Code::StoreDamaged, format!("the finding 'dependency-removed' of job {job} does not read"));
+        removed.map(|finding| read(&finding.body).ok_or_else(unread)).collect()
     }
 
     /// Everything that a job was frozen to wait for, by number, whether it is still there or not.

@@ -1,11 +1,11 @@
 //! Sessions, who started whom, and what each turn used.
 
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::id::{AttemptId, JobId};
 use crate::domain::job::State;
 use crate::domain::moves::Word as _;
 use crate::domain::outcome::Usage;
-use crate::domain::session::own_id;
+use crate::domain::session::{Status, own_id};
 use crate::error::Result;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -138,14 +138,15 @@ impl View<'_> {
         );
         let mut statement = self.connection.prepare_cached(&sql).sql("read the session")?;
         let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "session", 1);
             Ok(SessionRow {
-                id: row.get(0)?,
-                name: row.get(1)?,
-                worker: row.get(2)?,
-                credential_home: row.get(3)?,
-                worker_session: row.get(4)?,
-                broken: row.get::<_, String>(5)? == "broken",
-                reason: row.get(6)?,
+                id: columns.next()?,
+                name: columns.next()?,
+                worker: columns.next()?,
+                credential_home: columns.next()?,
+                worker_session: columns.next()?,
+                broken: columns.word(Status::parse)? == Status::Broken,
+                reason: columns.next()?,
             })
         };
         statement.query_row([value], read).optional().sql("read the session")
@@ -181,8 +182,8 @@ impl View<'_> {
                    SELECT j.id, j.state, b.parent FROM below b JOIN jobs j ON j.id = b.job ORDER BY j.id";
         let mut statement = self.connection.prepare_cached(sql).sql("read the children")?;
         let read = |row: &rusqlite::Row<'_>| {
-            let state = State::parse(&row.get::<_, String>(1)?).unwrap_or(State::Queued);
-            Ok((JobId(row.get(0)?), state, JobId(row.get(2)?)))
+            let columns = &mut Columns::of(row, "job", 1);
+            Ok((JobId(columns.next()?), columns.word(State::parse)?, JobId(columns.next()?)))
         };
         let rows = statement.query_map(params![attempt.job.0, attempt.n], read);
         rows.and_then(Iterator::collect).sql("read the children")

@@ -1,6 +1,6 @@
 //! Durable orders that something must not go on.
 
-use super::{Ledger, Sql as _, View};
+use super::{Columns, Ledger, Sql as _, View};
 use crate::domain::id::JobId;
 use crate::domain::job::Decision;
 use crate::domain::time::Time;
@@ -22,15 +22,20 @@ pub struct Stop {
     pub at: Time,
 }
 
+/// The word of a stop that decides nothing.
+const HOLD: &str = "hold";
+
 impl Ledger<'_> {
     /// Orders a job to stop.
     pub fn insert_stop(&mut self, job: JobId, decision: Option<Decision>, hard: bool, because: &str) -> Result<i64> {
         let sql = "INSERT INTO stops (scope, subject, decision, hard, by, because, at)
                    VALUES ('job', ?1, ?2, ?3, ?4, ?5, ?6)";
         let by = format!("\"{}\"", self.by);
-        let row = params![job.to_string(), decision.map_or("hold", Decision::word), hard, by, because, self.now.0];
+        let row = params![job.to_string(), decision.map_or(HOLD, Decision::word), hard, by, because, self.now.0];
         self.connection.execute(sql, row).sql("order the stop")?;
-        Ok(self.connection.last_insert_rowid())
+        let stop = self.connection.last_insert_rowid();
+        let record = self.stop_record(stop)?;
+        self.receipt("stop", &job.to_string(), &record).map(|_| stop)
     }
 }
 
@@ -49,12 +54,14 @@ impl View<'_> {
                    WHERE scope = 'job' AND subject = ?1 AND lifted_at IS NULL ORDER BY id DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql).sql("look for a stop")?;
         let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "stop", 1);
+            let decision = |word: &str| if word == HOLD { Some(None) } else { Decision::parse(word).map(Some) };
             Ok(Stop {
-                id: row.get(0)?,
-                decision: Decision::parse(&row.get::<_, String>(1)?),
-                hard: row.get(2)?,
-                because: row.get(3)?,
-                at: Time(row.get(4)?),
+                id: columns.next()?,
+                decision: columns.word(decision)?,
+                hard: columns.next()?,
+                because: columns.next()?,
+                at: Time(columns.next()?),
             })
         };
         statement.query_row([job.to_string()], read).optional().sql("look for a stop")

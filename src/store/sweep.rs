@@ -3,7 +3,7 @@
 
 use super::jobs::erased::Json as _;
 use super::objects::{file_of, objects_lock};
-use super::{Ledger, Sql as _, Store, View};
+use super::{Columns, Ledger, Sql as _, Store, View};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::time::Time;
@@ -148,11 +148,13 @@ impl View<'_> {
         }
         let findings: &Vec<i64> = &strays[2];
         let mut statement = self.connection.prepare(UNUSED).sql(what)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?, row.get(2)?));
-        let rows: Vec<_> =
+        let read = |row: &rusqlite::Row<'_>| {
+            let columns = &mut Columns::of(row, "an object", 0);
+            Ok((columns.digest()?, columns.next()?, columns.next()?))
+        };
+        let objects =
             statement.query_map(params![gone, findings.json()], read).and_then(Iterator::collect).sql(what)?;
-        let object = |(digest, size, file): (Vec<u8>, i64, bool)| Some((Digest::from_bytes(&digest)?, size, file));
-        Ok(Spare { objects: rows.into_iter().filter_map(object).collect(), strays, seen: self.marks()? })
+        Ok(Spare { objects, strays, seen: self.marks()? })
     }
 
     fn marks(&self) -> Result<Marks> {

@@ -1,5 +1,6 @@
 //! The store as files: who may read them, where they are found, what is durable, and what happens without room.
 
+mod columns;
 mod durable;
 mod find;
 mod links;
@@ -7,3 +8,4 @@ mod modes;
 mod power;
 mod room;
 mod versions;
+mod words;
