@@ -3,6 +3,7 @@
 mod columns;
 mod durable;
 mod find;
+mod flips;
 mod links;
 mod modes;
 mod power;
