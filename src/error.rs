@@ -180,7 +180,7 @@ codes! {
     StoreUnusable "ARES_STORE_UNUSABLE" Store "The store cannot be used as it is; nothing was applied." "";
     StoreFull "ARES_STORE_FULL" Store "There is no room to write; nothing was applied." "free some space, then repeat";
     SystemLimit "ARES_SYSTEM_LIMIT" Store "The system gave no more files, memory or processes, or no larger file; nothing was applied." "raise the limit, as ulimit -a shows it, or free some of it; then repeat";
-    StoreReadOnly "ARES_STORE_READ_ONLY" Store "The store cannot be written; nothing was applied." "";
+    StoreReadOnly "ARES_STORE_READ_ONLY" Store "The store cannot be written; nothing was applied." "let the caller write the directory and all in it, or mount its file system for writing";
     StoreForeign "ARES_STORE_FOREIGN" Store "The store belongs to someone else or may be changed by others." "give it to the caller with mode 0700, or use another store";
     StoreCopied "ARES_STORE_COPIED" Store "The store was copied or unpacked here and would run its jobs twice." "read config.toml, then run ares init --adopt";
     StoreNetwork "ARES_STORE_NETWORK" Store "The store lies on a file system whose locks cannot be trusted." "put the store on a local disk";

@@ -4,6 +4,7 @@ use super::output::{escape, say};
 use super::print_text;
 use crate::error::{Code, Error};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -37,7 +38,7 @@ impl Voice {
 
     /// Prints a failure and gives its exit status.
     pub(super) fn error(&self, error: &Error) -> ExitCode {
-        let (message, advice) = (escape::message(&error.message), error.advice());
+        let (message, advice) = (escape::message(&bounded(&error.message)), error.advice());
         let (red, dim, off) = if self.color { ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m") } else { ("", "", "") };
         say(&format!("{}: {red}{}{off}: {message}", self.name, error.code));
         if !advice.is_empty() {
@@ -50,15 +51,18 @@ impl Voice {
     }
 
     /// Prints help where it was asked for, and otherwise what is wrong with the command line.
-    pub(super) fn usage(&self, error: &clap::Error, color: bool) -> ExitCode {
-        self.usage_of(error, color, false)
+    pub(super) fn usage(&self, error: &clap::Error, given: &[OsString], color: bool) -> ExitCode {
+        self.usage_of(error, given, color, false)
     }
 
     /// The same of a command that may take words after `--`.
-    pub(super) fn usage_of(&self, error: &clap::Error, color: bool, takes_words: bool) -> ExitCode {
+    pub(super) fn usage_of(&self, error: &clap::Error, given: &[OsString], color: bool, takes_words: bool) -> ExitCode {
         let text = error.render();
         if !error.use_stderr() {
             return print_text(self, &if color { text.ansi().to_string() } else { text.to_string() });
+        }
+        if error.kind() == ErrorKind::InvalidUtf8 {
+            return self.error(&not_text(given));
         }
         let text = text.to_string();
         let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
@@ -81,6 +85,9 @@ impl Voice {
         }
         let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
         match (self.name, word.starts_with('-')) {
+            (_, true) if word[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+                Some(format!("a value that begins with - follows its option with =, as in --name={word}"))
+            }
             ("ares", true) => Some("options come after the command's name, as in ares list --store DIR".to_owned()),
             (name, false) if takes_words => Some(format!("its words come after --, as in {name} -- {word}")),
             _ => None,
@@ -93,11 +100,33 @@ impl Voice {
     }
 }
 
+/// How much of a message is printed, in characters: its beginning, which says what happened, and its end, which says why.
+const BEGINNING: usize = 1500;
+const END: usize = 500;
+
+/// The message with its middle left out where it is long, as what it repeats of what was given may be of any length.
+fn bounded(message: &str) -> String {
+    let length = message.chars().count();
+    if length <= BEGINNING + END {
+        return message.to_owned();
+    }
+    let (beginning, end) = (message.chars().take(BEGINNING), message.chars().skip(length - END));
+    beginning.chain(" … ".chars()).chain(end).collect()
+}
+
+/// The arguments that are no text, by their places: which of them was to be text the parser does not say.
+fn not_text(given: &[OsString]) -> Error {
+    let bad = given.iter().enumerate().filter(|(_, arg)| arg.to_str().is_none());
+    let bad: Vec<String> = bad.map(|(at, arg)| format!("{} ('{}')", at + 1, arg.to_string_lossy())).collect();
+    Error::new(Code::Usage, format!("not UTF-8: argument {}", bad.join(", ")))
+        .hint("only paths and what follows -- may be other bytes")
+}
+
 /// A failure as an object on one line, for `--json` and for report files.
 pub(super) fn object(error: &Error, exit: u8) -> String {
     let hint = Some(error.advice()).filter(|hint| !hint.is_empty());
     escape::json(&serde_json::json!({
-        "error": { "code": error.code.name(), "exit": exit, "message": error.message, "hint": hint }
+        "error": { "code": error.code.name(), "exit": exit, "message": bounded(&error.message), "hint": hint }
     }))
 }
 

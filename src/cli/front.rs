@@ -96,6 +96,10 @@ fn run(args: Vec<OsString>) -> ExitCode {
     if first.as_encoded_bytes().starts_with(b"-") {
         return options(&voice, &env, &args);
     }
+    if let (Some("help"), Some(more)) = (first.to_str(), rest.get(1)) {
+        let said = format!("help explains one command, and '{}' is one too many", more.to_string_lossy());
+        return voice.error(&Error::new(Code::Usage, said).hint("write ares help NAME"));
+    }
     let (name, rest) = match (first.to_str(), rest.first()) {
         (Some("help"), None) => return print_text(&voice, &overview()),
         (Some("help"), Some(name)) if name == "ares" => return options(&voice, &env, &["--help".into()]),
@@ -133,7 +137,7 @@ fn ours(name: &OsStr) -> Option<&'static Command> {
 /// `--help` and `--version`; options of a command come after its name.
 fn options(voice: &Voice, env: &Env, args: &[OsString]) -> ExitCode {
     match usage().try_get_matches_from(std::iter::once(NAME.into()).chain(args.iter().cloned())) {
-        Err(error) => voice.usage(&error, env.color(&std::io::stdout())),
+        Err(error) => voice.usage(&error, args, env.color(&std::io::stdout())),
         Ok(_) => print_text(voice, &overview()),
     }
 }

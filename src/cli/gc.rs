@@ -49,7 +49,10 @@ impl Run for Args {
         ("objects", "integer: pieces of content, such as prompts and outputs, that nothing refers to any more"),
         ("files", "integer: files, of content and of what crashes left"),
         ("bytes", "integer: bytes of that content and of those files"),
-        ("pages", "integer: pages of the database, which were free and are given back; none with --dry-run"),
+        (
+            "pages",
+            "integer: pages of the database, which were free and are given back; with --dry-run those that are free already",
+        ),
         ("frames", "integer: how many frames the write-ahead log had, which is cut to nothing"),
         ("receipts", "integer: receipts that were exported"),
         ("segment", "text: the file that they are in"),

@@ -203,7 +203,7 @@ fn start<C: Run>(given: Vec<OsString>) -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             let takes_words = arguments::<C>().get_arguments().any(clap::Arg::is_last_set);
-            return voice.usage_of(&error, env.color(&std::io::stdout()), takes_words);
+            return voice.usage_of(&error, &given, env.color(&std::io::stdout()), takes_words);
         }
     };
     let prepared = context::log(&env).and_then(|()| prepare::<C>(env, &matches));

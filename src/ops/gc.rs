@@ -103,7 +103,8 @@ pub fn dry_run(store: &Store, order: &Order) -> Result<Swept> {
     let all = store.read(|view| view.retirable(&order.retention(clock::now())))?;
     let found = look(store, order, all)?;
     let jobs = i64::try_from(found.going.len()).unwrap_or(i64::MAX);
-    let mut swept = Swept { jobs, frames, ..Swept::default() };
+    let pages = Some(store.read(|view| view.free_pages())?);
+    let mut swept = Swept { jobs, frames, pages, ..Swept::default() };
     swept.add(&found.spare.going());
     swept.add_files(&found);
     if let Some((segment, path)) = &found.segment {

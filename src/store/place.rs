@@ -21,6 +21,10 @@ pub fn find(named: Option<&Path>, from: &Path) -> Result<PathBuf> {
 fn resolve(named: &Path) -> Result<PathBuf> {
     let none = || format!("no store at '{}'", named.display());
     let root = named.canonicalize().or_code(Code::NoStore, none)?;
+    if !root.is_dir() {
+        return Err(Error::new(Code::NoStore, format!("'{}' is a file, not a directory", named.display()))
+            .hint("name the directory of the store"));
+    }
     check_owner(&root)?;
     if !root.join("ares.db").is_file() {
         super::open::check_not_emptied(&root)?;

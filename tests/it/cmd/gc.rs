@@ -117,7 +117,9 @@ fn a_dry_run_tells_what_is_then_done() {
         assert_eq!(told[field], done[field], "{field}");
     }
     assert_eq!((&done["jobs"], &done["files"]), (&9.into(), &1.into()));
-    assert_eq!((stock.value("PRAGMA freelist_count"), told["pages"].is_null()), ("0".to_owned(), true));
+    assert_eq!(stock.value("PRAGMA freelist_count"), "0");
+    // Only what is free already is known beforehand.
+    assert!(told["pages"].as_i64().is_some_and(|free| Some(free) <= done["pages"].as_i64()), "{told} {done}");
     clean(&stock);
 }
 

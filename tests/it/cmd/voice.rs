@@ -14,6 +14,41 @@ fn a_word_in_the_wrong_place_is_told_where_it_belongs() {
 }
 
 #[test]
+fn what_was_given_is_named_and_a_long_one_is_not_repeated_whole() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let lab = Lab::new();
+    let long = "x ".repeat(50_000);
+    for command in COMMANDS {
+        let usage = (command.usage)();
+        for option in usage.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            let Some(name) = option.get_long().filter(|name| !["store", "file", "dir"].contains(name)) else {
+                continue;
+            };
+            let ran = lab.run(command.name, &[&format!("--{name}={long}")]);
+            assert!(ran.err.len() < 5000, "{} --{name}: {} bytes", command.name, ran.err.len());
+        }
+        if command.name == "ares" {
+            continue;
+        }
+        let bad = std::ffi::OsStr::from_bytes(b"--wait-lock=\xff");
+        let mut call = lab.command(crate::harness::bin_dir().join(command.name));
+        let ran = crate::harness::ran(call.arg("--quiet").arg(bad).output().expect("it starts"));
+        assert!(ran.status == 2 && ran.err.contains("not UTF-8: argument 2 ('--wait-lock="), "{}", ran.err);
+    }
+}
+
+#[test]
+fn hints_say_what_helps() {
+    let lab = Lab::new();
+    let err = |script: &str| lab.sh(script).err;
+    assert!(err("ares submit --timeout -5 -- true").contains("follows its option with =, as in --name=-5"));
+    assert!(err("ares submit --timeout=-5 -- true").contains("invalid value '-5'"));
+    assert!(err("ares list --store /etc/passwd").contains("'/etc/passwd' is a file, not a directory"));
+    assert!(err("ares help submit run").contains("'run' is one too many"));
+    assert!(ares::error::Code::StoreReadOnly.hint().contains("for writing"));
+}
+
+#[test]
 fn every_command_refuses_what_it_does_not_know() {
     let lab = Lab::new();
     for command in COMMANDS {
