@@ -1,6 +1,7 @@
 //! What must hold between rows, for [`super::check`]: each query gives the subjects that break its rule. What changes at
 //! its own moment is told twice, in the row and in the event, the receipt or the row of what changed it, and a rule holds
-//! the two against each other.
+//! the two against each other. A query that looks for a row of another table does so by an index, or in a list that is made
+//! once: none reads a table anew for each row.
 
 /// A rule: its word, what breaks it, and the query.
 pub(super) type Rule = (&'static str, &'static str, &'static str);
@@ -156,8 +157,8 @@ pub(super) const RULES: &[Rule] = &[
              EXISTS (SELECT 1 FROM jobs j WHERE j.id = e.job) AND NOT EXISTS
                (SELECT 1 FROM resolutions r WHERE r.kind = 'attempt' AND r.subject = e.subject)
            WHEN 'job.cancelled' THEN CASE e.body ->> 'because' WHEN 'stop' THEN e.body <> '{\"because\":\"stop\"}'
-             OR EXISTS (SELECT 1 FROM jobs j WHERE j.id = e.job) AND NOT EXISTS
-               (SELECT 1 FROM stops s WHERE s.scope = 'job' AND s.subject = e.subject AND s.at = e.at)
+             OR EXISTS (SELECT 1 FROM jobs j WHERE j.id = e.job) AND (e.subject, e.at) NOT IN
+               (SELECT s.subject, s.at FROM stops s WHERE s.scope = 'job')
              WHEN 'replaced' THEN coalesce(e.body ->> 'by', 0) <= e.job OR e.body ->> 'by' > (SELECT max(id) FROM jobs)
                OR EXISTS (SELECT 1 FROM jobs j WHERE j.id = e.body ->> 'by' AND j.submitted_at <> e.at)
              WHEN 'dependency' THEN EXISTS (SELECT 1 FROM jobs j WHERE j.id = e.job) AND NOT EXISTS
@@ -185,7 +186,8 @@ pub(super) const RULES: &[Rule] = &[
          UNION ALL SELECT j.id FROM jobs j JOIN jobs o ON o.id = j.continues WHERE o.session <> j.session
          UNION ALL SELECT min(j.id) FROM jobs j WHERE j.continues IS NULL GROUP BY j.session HAVING count(*) > 1
          UNION ALL SELECT 'session ' || s.id FROM sessions s
-           WHERE s.id < (SELECT max(id) FROM sessions) AND NOT EXISTS (SELECT 1 FROM edges e WHERE s.id IN (e.child, e.parent))
+           WHERE s.id < (SELECT max(id) FROM sessions) AND s.id NOT IN
+             (SELECT child FROM edges UNION ALL SELECT parent FROM edges)
              AND s.id NOT IN (SELECT session FROM jobs)",
     ),
     (
@@ -203,16 +205,17 @@ pub(super) const RULES: &[Rule] = &[
            (SELECT 1 FROM session_ids i WHERE i.session = s.id)
          OR s.worker_session IS NOT NULL AND NOT EXISTS
            (SELECT 1 FROM session_ids i WHERE i.session = s.id AND i.worker_session = s.worker_session)
-         UNION ALL SELECT 'session ' || i.session FROM session_ids i WHERE i.attempt_n IS NULL OR i.attempt_n NOT IN
-           (SELECT a.n FROM jobs j JOIN attempts a ON a.job = j.id WHERE j.session = i.session)",
+         UNION ALL SELECT 'session ' || i.session FROM session_ids i WHERE i.attempt_n IS NULL OR (i.session, i.attempt_n) NOT IN
+           (SELECT a.session, a.n FROM attempts a)",
     ),
     (
         "edge",
         "an edge that no job of the child and no attempt of the parent tells",
         "SELECT 'session ' || e.child FROM edges e
          LEFT JOIN attempts a ON a.job = e.parent_job AND a.n = e.parent_attempt AND a.session = e.parent
-         WHERE a.job IS NULL OR NOT EXISTS (SELECT 1 FROM jobs j WHERE j.session = e.child
-           AND j.submitted_by ->> 'attempt' = e.parent_job || '.' || e.parent_attempt AND j.submitted_at = e.started_at)",
+         WHERE a.job IS NULL OR (e.child, e.parent_job || '.' || e.parent_attempt, e.started_at) NOT IN
+           (SELECT j.session, j.submitted_by ->> 'attempt', j.submitted_at FROM jobs j
+            WHERE j.submitted_by ->> 'attempt' IS NOT NULL)",
     ),
     (
         "run",
