@@ -218,7 +218,9 @@ pub(super) fn finish_copy(root: &Path) -> Result<()> {
 
 /// Switches to the write-ahead log and writes the schema, in one transaction.
 fn fill(store: Store, root: &Path, wait: Option<Duration>) -> Result<()> {
-    // Must be said before anything is written, so that space can be given back bit by bit later on.
+    // Both must be said before anything is written. Half the usual page: a short transaction writes, and the next process
+    // reads anew, half as much, which is worth three percent of every command; and space can be given back bit by bit.
+    store.connection.pragma_update(None, "page_size", 2048).sql("prepare the database")?;
     store.connection.pragma_update(None, "auto_vacuum", "incremental").sql("prepare the database")?;
     store.keep_wal()?;
     drop(store);
