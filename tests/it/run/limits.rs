@@ -88,3 +88,35 @@ fn output_within_the_bound_costs_no_memory_either() {
     assert_eq!(shop.output(&job, "stdout").len(), 60_000_000);
     shop.clean();
 }
+
+const RUNAWAY: &str = "echo $$ >pid; trap '' TERM; while :; do sleep 1; done";
+
+#[test]
+fn a_runaway_is_ended_by_its_time_out_when_the_store_is_lost_meanwhile() {
+    let shop = Shop::new();
+    shop.script(&["--timeout", "2s", "--grace", "100ms"], RUNAWAY);
+    let run = shop.start(&[], "ares-run", &["--drain"]);
+    let worker = shop.pid("pid");
+    for file in ["ares.db", "ares.db-wal"] {
+        std::fs::write(shop.root().join(file), [0x5a; 9000]).unwrap();
+    }
+    super::gone(worker);
+    let ran = run.end();
+    // Damaged, or run without a receipt; never a success, and no mistake of its own.
+    assert!([6, 9].contains(&ran.status), "{ran:?}");
+}
+
+#[test]
+fn a_runaway_is_ended_by_a_signal_while_nobody_can_write_to_the_store() {
+    let shop = Shop::new();
+    let job = shop.script(&["--grace", "100ms"], RUNAWAY);
+    let run = shop.start(&[], "ares-run", &["--drain", "--grace", "0s"]);
+    let worker = shop.pid("pid");
+    let lock = ares::host::lock::lock(&shop.root().join("locks/write.lock"), None).unwrap();
+    run.send(rustix::process::Signal::TERM);
+    super::gone(worker);
+    assert!(super::runs(run.pid()), "what it saw is to be recorded first");
+    drop(lock);
+    assert_eq!(run.end().status, 10);
+    assert_eq!(shop.state(&job), "uncertain");
+}
