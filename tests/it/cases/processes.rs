@@ -1,8 +1,10 @@
 //! Processes that were taken for others, and work that came back.
 
-use crate::run::{Shop, eventually, runs, send};
+use crate::harness::skipped;
+use crate::run::{Running, Shop, eventually, runs, send};
 use crate::stock::db;
 use rustix::process::Signal;
+use std::path::Path;
 
 #[test]
 fn case_39_a_number_that_another_process_has_by_now_blocks_nothing_and_is_no_target() {
@@ -30,6 +32,40 @@ fn case_39_a_number_that_another_process_has_by_now_blocks_nothing_and_is_no_tar
     assert_eq!(shop.run("ares-run", &["--job", &next]).status, 0);
     assert_eq!(shop.state(&next), "succeeded");
     assert!(runs(stranger.pid()) && runs(elsewhere.pid()));
+}
+
+/// A process that the kernel gave this number, which another one had.
+fn with_number(shop: &Shop, pid: i32) -> Option<Running> {
+    // The number is free once whoever adopted its process has looked after it.
+    eventually("the number is free", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    for _ in 0..500 {
+        if std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).is_err() {
+            skipped("this user may not choose the number of a process");
+            return None;
+        }
+        // Whoever else starts one just then gets the number.
+        let process = shop.survivor("9.9");
+        if process.pid() == pid {
+            return Some(process);
+        }
+    }
+    panic!("number {pid} was never to be had");
+}
+
+#[test]
+fn case_39_a_number_that_the_kernel_gave_again_is_not_the_keeper() {
+    let shop = Shop::new();
+    let job = shop.script(&["--grace", "100ms"], "echo $$ > pid; exec sleep 300");
+    let run = shop.start(&[], "ares-run", &[]);
+    shop.pid("pid");
+    let keeper = shop.keeper();
+    shop.crash(run);
+    let Some(stranger) = with_number(&shop, keeper) else { return };
+    assert_eq!(shop.run("ares-stop", &[&job, "--hard", "--decide", "hold"]).status, 0);
+    assert_eq!(shop.run("ares-reconcile", &["--quiet"]).status, 10);
+    assert_eq!(shop.state(&job), "uncertain", "who has the number now does not keep it alive");
+    assert_eq!(shop.run("ares-reconcile", &[&job, "--stop-survivors"]).status, 10);
+    assert!(runs(stranger.pid()), "a stranger was killed");
 }
 
 #[test]
