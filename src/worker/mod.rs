@@ -9,6 +9,7 @@ pub mod env;
 mod events;
 mod given;
 mod lines;
+mod session;
 pub mod synthetic;
 
 pub use env::{base_env_names, may_be_secret, may_pass};

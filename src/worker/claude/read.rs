@@ -7,7 +7,8 @@ use crate::domain::outcome::{Cause, Report, Seen, Usage, clean};
 use crate::domain::time::Time;
 use crate::error::Code;
 use crate::worker::events::{Events, Item, completed, number, text};
-use crate::worker::{Said, is_uuid, note};
+use crate::worker::session::Session;
+use crate::worker::{Said, note};
 use serde_json::Value;
 
 /// Who speaks when no model answered.
@@ -17,10 +18,7 @@ pub(super) const SYNTHETIC: &str = "<synthetic>";
 #[derive(Debug)]
 pub(in crate::worker) struct Reader {
     output: Events,
-    asked: Option<String>,
-    session: Option<String>,
-    /// The id of another session than the one that it should be.
-    wrong: Option<String>,
+    session: Session,
     /// Whether a model, or a tool, was heard of.
     acted: bool,
     /// The model that answered.
@@ -62,9 +60,7 @@ impl Reader {
     pub(in crate::worker) fn new(resume: Option<&str>) -> Self {
         Self {
             output: Events::default(),
-            asked: resume.map(str::to_owned),
-            session: None,
-            wrong: None,
+            session: Session::new(resume),
             acted: false,
             model: None,
             failure: None,
@@ -92,7 +88,11 @@ impl Reader {
 
     fn event(&mut self, event: &Value, said: &mut Vec<Said>) {
         match (text(event, "type").unwrap_or_default(), text(event, "subtype").unwrap_or_default()) {
-            ("system", "init") => self.begun(text(event, "session_id").unwrap_or_default(), said),
+            ("system", "init") => {
+                // One process plays one turn. Should it begin another, its end is open again.
+                self.result = None;
+                self.session.reported(text(event, "session_id").unwrap_or_default(), said);
+            }
             ("system", "api_retry") => {
                 let (status, why) = (number(event, "error_status"), text(event, "error").unwrap_or_default());
                 self.warning = Some(clean(&format!("it tried again after status {status}, {why}")));
@@ -103,26 +103,6 @@ impl Reader {
             ("rate_limit_event", _) => self.limit(event.get("rate_limit_info").unwrap_or(&Value::Null)),
             ("result", _) => self.ended(event, said),
             _ => {}
-        }
-    }
-
-    fn begun(&mut self, id: &str, said: &mut Vec<Said>) {
-        // One process plays one turn. Should it begin another, its end is open again.
-        self.result = None;
-        let asked = self.asked.as_deref().or(self.session.as_deref());
-        match asked {
-            Some(asked) if asked != id => {
-                let got = clean(id);
-                said.push(Said::WrongSession { asked: asked.to_owned(), got: got.clone() });
-                self.wrong = Some(got);
-            }
-            // An id of another form could never be given back to claude, so the session counts as unnamed.
-            _ if !is_uuid(id) => {}
-            _ if self.session.is_some() => {}
-            _ => {
-                self.session = Some(id.to_owned());
-                said.push(Said::Session(id.to_owned()));
-            }
         }
     }
 
@@ -161,17 +141,15 @@ impl Reader {
         }
         let mut report = self.outcome(seen, stderr_tail);
         // An id that only a result names may be one that never was.
-        report.session = self.wrong.or(self.session).filter(|id| !id.is_empty());
+        report.session = self.session.id();
         report.model_served = self.model;
         self.output.remark(&mut report);
         report
     }
 
     fn outcome(&mut self, seen: &Seen, stderr_tail: &[u8]) -> Report {
-        if let Some(got) = &self.wrong {
-            let asked = self.asked.as_deref().or(self.session.as_deref()).unwrap_or_default();
-            let words = format!("session {asked} was asked for and {got} answered");
-            return Report { broken: true, ..Report::ambiguous(Code::ResumeMismatch, words) };
+        if let Some(report) = self.session.mismatch() {
+            return report;
         }
         match self.result.take() {
             Some(Turn::Ended(ended)) if ended.error => self.failed(*ended, seen),
@@ -184,10 +162,10 @@ impl Reader {
     }
 
     fn succeeded(&self, ended: Ended, seen: &Seen) -> Report {
-        let mut report = match &self.session {
+        let mut report = match self.session.named() {
             // Without an id nobody knows which conversation this was.
             None => Report::ambiguous(Code::Uncertain, "the turn completed, but it never named its session"),
-            Some(session) if *session != ended.session => {
+            Some(session) if session != ended.session => {
                 Report::ambiguous(Code::ResumeMismatch, "its result names another session than its beginning")
             }
             // An older version says so of an answer that was cut off.
@@ -204,7 +182,7 @@ impl Reader {
 
     fn failed(&self, ended: Ended, seen: &Seen) -> Report {
         // Before it began, a result that counts no turn is how it refuses.
-        if self.session.is_none()
+        if self.session.named().is_none()
             && !self.acted
             && ended.turns == Some(0)
             && let Some(lasting) = failure::refusal(&ended.words)

@@ -6,7 +6,8 @@ use crate::domain::outcome::{Report, Seen, Usage};
 use crate::domain::time::Time;
 use crate::error::Code;
 use crate::worker::events::{Events, Item, completed, number, text};
-use crate::worker::{Said, is_uuid, note};
+use crate::worker::session::Session;
+use crate::worker::{Said, note};
 use serde_json::Value;
 
 /// How the worker says that its turn ended.
@@ -22,10 +23,7 @@ enum Turn {
 #[derive(Debug)]
 pub(in crate::worker) struct Reader {
     output: Events,
-    asked: Option<String>,
-    session: Option<String>,
-    /// The id of another session than the one that it should be.
-    wrong: Option<String>,
+    session: Session,
     turn: Option<Turn>,
     answer: Option<Vec<u8>>,
     /// Whether a line that could not be read may have held a later message than `answer`.
@@ -41,9 +39,7 @@ impl Reader {
     pub(in crate::worker) fn new(resume: Option<&str>) -> Self {
         Self {
             output: Events::default(),
-            asked: resume.map(str::to_owned),
-            session: None,
-            wrong: None,
+            session: Session::new(resume),
             turn: None,
             answer: None,
             answer_lost: false,
@@ -79,7 +75,7 @@ impl Reader {
             self.events += 1;
         }
         match kind {
-            "thread.started" => self.started(text(event, "thread_id").unwrap_or_default(), said),
+            "thread.started" => self.session.reported(text(event, "thread_id").unwrap_or_default(), said),
             // One process plays one turn. Should it begin another, its end is open again.
             "turn.started" => self.turn = None,
             "turn.completed" => self.ended(Turn::Completed(event.get("usage").and_then(usage)), said),
@@ -90,24 +86,6 @@ impl Reader {
             "error" => self.warning = text(event, "message").map(crate::domain::outcome::clean),
             "item.completed" => self.item(event.get("item").unwrap_or(&Value::Null)),
             _ => {}
-        }
-    }
-
-    fn started(&mut self, id: &str, said: &mut Vec<Said>) {
-        let asked = self.asked.as_deref().or(self.session.as_deref());
-        match asked {
-            Some(asked) if asked != id => {
-                let got = crate::domain::outcome::clean(id);
-                said.push(Said::WrongSession { asked: asked.to_owned(), got: got.clone() });
-                self.wrong = Some(got);
-            }
-            // An id of another form could never be given back to codex, so the session counts as unnamed.
-            _ if !is_uuid(id) => {}
-            _ if self.session.is_some() => {}
-            _ => {
-                self.session = Some(id.to_owned());
-                said.push(Said::Session(id.to_owned()));
-            }
         }
     }
 
@@ -141,17 +119,13 @@ impl Reader {
             self.item_read(rest, &mut Vec::new());
         }
         let mut report = self.outcome(seen, stderr_tail);
-        report.session = self.wrong.or(self.session).filter(|id| !id.is_empty());
+        report.session = self.session.id();
         self.output.remark(&mut report);
         report
     }
 
     fn outcome(&mut self, seen: &Seen, stderr_tail: &[u8]) -> Report {
-        if let Some(got) = &self.wrong {
-            let asked = self.asked.as_deref().or(self.session.as_deref()).unwrap_or_default();
-            let mut report =
-                Report::ambiguous(Code::ResumeMismatch, format!("session {asked} was asked for and {got} answered"));
-            report.broken = true;
+        if let Some(mut report) = self.session.mismatch() {
             // The other session is a new one, so its totals are this turn's own numbers.
             if let Some(Turn::Completed(Some(usage))) = &self.turn {
                 report.usage = Some(Usage { cumulative: false, ..usage.clone() });
@@ -159,7 +133,7 @@ impl Reader {
             return report;
         }
         match self.turn.take() {
-            Some(_) if self.asked.is_some() && self.session.is_none() => {
+            Some(_) if self.session.is_resumed() && self.session.named().is_none() => {
                 Report::ambiguous(Code::ResumeMismatch, "the turn ended without naming its session")
             }
             Some(Turn::Completed(usage)) => self.completed(usage, seen),
@@ -172,7 +146,7 @@ impl Reader {
     }
 
     fn completed(&mut self, usage: Option<Usage>, seen: &Seen) -> Report {
-        let mut report = if self.session.is_none() {
+        let mut report = if self.session.named().is_none() {
             // Without an id nobody knows which conversation this was.
             Report::ambiguous(Code::Uncertain, "the turn completed, but it never named its session")
         } else {
@@ -200,7 +174,7 @@ impl Reader {
         if let Some((line, lasting)) = failure::refusal(stderr_tail, seen.exit) {
             // A refusal is a proof only as long as nothing was begun. codex measures the prompt after it named the
             // session and before it starts the turn.
-            let named_only = self.events == 0 && self.output.unread == 0 && self.session.is_some();
+            let named_only = self.events == 0 && self.output.unread == 0 && self.session.named().is_some();
             if self.output.bytes == 0 || (named_only && failure::is_too_large(&line)) {
                 return Report::void(Code::WorkerSaidNo, line, lasting);
             }

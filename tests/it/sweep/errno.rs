@@ -113,27 +113,7 @@ fn holds(case: &'static Case) {
     assert!(tried > 0 || only().is_some(), "{}: nothing failed", case.name);
 }
 
-macro_rules! sweeps {
-    ($($name:ident $case:ident;)*) => {
-        $(#[test] fn $name() { holds(&cases::$case); })*
-    };
-}
-
-sweeps! {
-    init INIT;
-    submit SUBMIT;
-    batch BATCH;
-    claim CLAIM;
-    settle SETTLE;
-    stop STOP;
-    reconcile RECONCILE;
-    decide DECIDE;
-    gc GC;
-    repair REPAIR;
-    backup BACKUP;
-    restore RESTORE;
-    run RUNNER;
-}
+every_case!(holds);
 
 /// Lets no failure be seen.
 static SWALLOWED: Case =

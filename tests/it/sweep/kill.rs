@@ -122,27 +122,7 @@ fn holds(case: &'static Case) {
     assert!(tried > 0 || only().is_some(), "{}: nothing was killed", case.name);
 }
 
-macro_rules! sweeps {
-    ($($name:ident $case:ident;)*) => {
-        $(#[test] fn $name() { holds(&cases::$case); })*
-    };
-}
-
-sweeps! {
-    init INIT;
-    submit SUBMIT;
-    batch BATCH;
-    claim CLAIM;
-    settle SETTLE;
-    stop STOP;
-    reconcile RECONCILE;
-    decide DECIDE;
-    gc GC;
-    repair REPAIR;
-    backup BACKUP;
-    restore RESTORE;
-    run RUNNER;
-}
+every_case!(holds);
 
 /// Says what it will have done before it is committed.
 static EARLY: Case = Case {

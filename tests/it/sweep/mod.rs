@@ -6,6 +6,31 @@
 //! own. What fails names its points, and `ARES_POINT` repeats one: `ARES_POINT=pwrite64:3 cargo test sweep::kill::submit`.
 //! Each harness also looks at a command with a planted fault, and has to see it.
 
+/// One test for every command, by this function.
+macro_rules! every_case {
+    ($holds:ident) => {
+        every_case! {
+            $holds:
+            init INIT;
+            submit SUBMIT;
+            batch BATCH;
+            claim CLAIM;
+            settle SETTLE;
+            stop STOP;
+            reconcile RECONCILE;
+            decide DECIDE;
+            gc GC;
+            repair REPAIR;
+            backup BACKUP;
+            restore RESTORE;
+            run RUNNER;
+        }
+    };
+    ($holds:ident: $($name:ident $case:ident;)*) => {
+        $(#[test] fn $name() { $holds(&cases::$case); })*
+    };
+}
+
 mod bench;
 mod cases;
 mod disk;
