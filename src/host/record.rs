@@ -114,8 +114,8 @@ pub fn read_mark(folder: &Path) -> Result<Mark> {
     let Some(text) = read(&folder.join("mark"))? else { return Ok(mark) };
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
     for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-        let line: Line = serde_json::from_slice(line)
-            .or_code(Code::StoreDamaged, || format!("'{}/mark' is damaged", folder.display()))?;
+        // A whole line that does not read is no line of a keeper's: it proves nothing, and concerns this attempt only.
+        let Ok(line) = serde_json::from_slice::<Line>(line) else { return Ok(Mark::Lost) };
         mark = match line.state {
             State::AboutToStart => Mark::AboutToStart,
             State::Started { pid } => Mark::Started { pid },
@@ -270,6 +270,8 @@ mod tests {
         assert_eq!(read_mark(folder).unwrap(), Mark::NotExecuted { errno: 2 });
         marks.0.write_all(b"{\"state\":\"sta").unwrap();
         assert_eq!(read_mark(folder).unwrap(), Mark::NotExecuted { errno: 2 }, "half a line does not count");
+        marks.0.write_all(b"rted\"}\n").unwrap();
+        assert_eq!(read_mark(folder).unwrap(), Mark::Lost, "a line that is none proves nothing");
         assert!(Marks::begin(folder).is_err(), "an attempt is started once");
     }
 

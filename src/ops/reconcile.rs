@@ -182,7 +182,7 @@ fn ending(store: &Store, attempt: &Attempt, folder: &Path) -> Result<Ending> {
         {
             Ok(Ending::Alive("its keeper is gone, processes of it are alive"))
         }
-        Mark::Lost => ambiguous("its directory is gone, and with it what its keeper wrote"),
+        Mark::Lost => ambiguous("its directory is gone or damaged, and with it what its keeper wrote"),
         Mark::AboutToStart | Mark::Started { .. } | Mark::NotExecuted { .. } => {
             ambiguous("owner and keeper are gone and left no record of the end")
         }
