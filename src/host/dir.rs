@@ -227,6 +227,11 @@ fn open_regular(path: &Path) -> Result<File> {
     }
 }
 
+/// Whether something stands here that is no file: a directory, a link, a pipe.
+pub fn is_no_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| !meta.is_file())
+}
+
 fn missing_or(error: &std::io::Error) -> Code {
     if error.kind() == ErrorKind::NotFound { Code::NotFound } else { Code::StoreUnusable }
 }

@@ -1,5 +1,6 @@
 //! A file that another process appends to, read as it grows.
 
+use super::dir;
 use crate::error::{Code, OrCode as _, Result};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -28,7 +29,8 @@ impl Growing {
     pub fn read(&mut self, told: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let what = || format!("cannot read '{}'", self.path.display());
         if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
+            // What is no file holds nothing that a worker printed.
+            self.file = if dir::is_no_file(&self.path) { None } else { File::open(&self.path).ok() };
         }
         let Some(file) = &mut self.file else { return Ok(true) };
         file.seek(SeekFrom::Start(self.offset)).or_code(Code::StoreUnusable, what)?;

@@ -2,7 +2,7 @@
 //! an attempt's directory tells when no keeper is there to ask. It decides nothing about a job.
 
 use super::process::Identity;
-pub use super::record::{Mark, ask_stop, read_end, read_exit, read_mark, reserve_end};
+pub use super::record::{Mark, ask_stop, damaged, read_end, read_exit, read_mark, reserve_end};
 pub use super::wire::Start;
 use super::wire::{Answer, Lines, Order};
 use super::{clock, lock, spawn};

@@ -2,6 +2,7 @@
 //! boot only and so are never synced. It knows their form, not when they are written.
 
 use super::{dir, process};
+use crate::domain::digest::Digest;
 use crate::domain::outcome::{Cause, Seen};
 use crate::error::{Code, Error, OrCode, Result};
 use crate::host::clock;
@@ -94,11 +95,28 @@ impl Marks {
 
     fn append(&mut self, state: State) -> std::io::Result<()> {
         let boot = process::boot_id()?.unwrap_or_default().to_owned();
-        let mut line = serde_json::to_vec(&Line { state, boot, at: clock::now().0 })?;
-        line.push(b'\n');
+        let line = seal(&Line { state, boot, at: clock::now().0 })?;
         // One write for the whole line: what follows it proves that it is complete.
         self.0.write_all(&line)
     }
+}
+
+/// What stands before and behind the digest at the end of a line.
+const SEAL: (&str, &str) = (",\"digest\":\"", "\"}");
+
+/// A line that ends with the digest of the rest, so that no turned bit makes another truth of it.
+fn seal(line: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let text = serde_json::to_string(line)?;
+    let (digest, open) = (Digest::of_content(text.as_bytes()), &text[..text.len() - 1]);
+    Ok(format!("{open}{}{digest}{}\n", SEAL.0, SEAL.1).into_bytes())
+}
+
+/// The rest of a whole line whose digest holds.
+fn unseal(line: &[u8]) -> Option<String> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.strip_suffix(SEAL.1)?;
+    let (open, digest) = line.rsplit_once(SEAL.0)?;
+    let text = format!("{open}}}");
+    (Digest::parse(digest)? == Digest::of_content(text.as_bytes())).then_some(text)
 }
 
 /// How far the keeper of this attempt came.
@@ -115,7 +133,8 @@ pub fn read_mark(folder: &Path) -> Result<Mark> {
     // The keeper goes on only after the write of a whole line: the beginning of one means that it did not come so far.
     for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
         // A whole line that does not read is no line of a keeper's: it proves nothing, and concerns this attempt only.
-        let Ok(line) = serde_json::from_slice::<Line>(line) else { return Ok(Mark::Lost) };
+        let line = unseal(line).and_then(|text| serde_json::from_str::<Line>(&text).ok());
+        let Some(line) = line else { return Ok(Mark::Lost) };
         mark = match line.state {
             State::AboutToStart => Mark::AboutToStart,
             State::Started { pid } => Mark::Started { pid },
@@ -125,11 +144,12 @@ pub fn read_mark(folder: &Path) -> Result<Mark> {
     Ok(mark)
 }
 
-/// A small file; `None` when there is none.
+/// A small file; `None` when there is none. Something else in its place reads as a line that is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match dir::read_bounded(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) if error.code == Code::InputTooLarge || dir::is_no_file(path) => Ok(Some(b"\n".to_vec())),
         Err(error) => Err(error),
     }
 }
@@ -142,10 +162,7 @@ struct Exit<'a> {
 }
 
 fn end_line(attempt: &str, boot: &str, seen: &Seen) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(&Exit { attempt, boot, seen: seen.clone() })
-        .or_code(Code::Internal, || "cannot write down the end".to_owned())?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    seal(&Exit { attempt, boot, seen: seen.clone() }).or_code(Code::Internal, || "cannot write down the end".to_owned())
 }
 
 /// Writes `exit`, which is there whole or not at all.
@@ -174,6 +191,25 @@ pub(super) fn write_exit(folder: &Path, attempt: &str, seen: &Seen) -> Result<()
     std::fs::rename(&staged, folder.join("exit")).or_code(Code::StoreUnusable, what)
 }
 
+/// Which of these files are there and do not read, or are no files.
+pub fn damaged(folder: &Path) -> Result<Vec<&'static str>> {
+    let reads = |name: &str| -> Result<bool> {
+        let Some(text) = read(&folder.join(name))? else { return Ok(true) };
+        let whole = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let lines: Vec<bool> = whole.map(|line| unseal(line).is_some()).collect();
+        // A mark is empty for a moment; an end is there whole or not at all.
+        Ok((name == "mark" || !lines.is_empty()) && lines.iter().all(|reads| *reads))
+    };
+    let mut damaged = Vec::new();
+    for name in ["mark", "exit"] {
+        if !reads(name)? {
+            damaged.push(name);
+        }
+    }
+    damaged.extend(["stdout", "stderr", "stop"].into_iter().filter(|name| dir::is_no_file(&folder.join(name))));
+    Ok(damaged)
+}
+
 /// Takes the room of the record of the end, before anything is dispatched: a disk that is full by then, be it by the
 /// worker's own output, must not cost the truth of how the worker ended.
 pub fn reserve_end(folder: &Path) -> Result<()> {
@@ -197,7 +233,8 @@ pub fn read_exit(folder: &Path) -> Result<Option<Seen>> {
         return Ok(None);
     }
     let Some(bytes) = read(&folder.join("exit"))? else { return Ok(None) };
-    let Ok(exit) = serde_json::from_slice::<Exit<'_>>(&bytes) else { return Ok(None) };
+    let Some(text) = unseal(&bytes) else { return Ok(None) };
+    let Ok(exit) = serde_json::from_str::<Exit<'_>>(&text) else { return Ok(None) };
     // That the boot cannot be told just now does not make the record one of an earlier boot.
     let boot = process::boot_id().or_code(Code::Internal, || NO_BOOT.to_owned())?.unwrap_or_default();
     Ok((exit.boot == boot).then_some(exit.seen))
@@ -285,9 +322,35 @@ mod tests {
         let text = std::fs::read_to_string(folder.join("exit")).unwrap();
         std::fs::write(folder.join("exit"), &text[..text.len() / 2]).unwrap();
         assert_eq!(read_exit(folder).unwrap(), None);
-        let other = text.replace(process::boot_id().unwrap().unwrap(), "another");
-        std::fs::write(folder.join("exit"), other).unwrap();
-        assert_eq!(read_exit(folder).unwrap(), None);
+        std::fs::write(folder.join("exit"), end_line("42.1", "another", &Seen::exited(3)).unwrap()).unwrap();
+        assert_eq!(read_exit(folder).unwrap(), None, "another boot");
+        for at in 0..text.len() {
+            let mut turned = text.clone().into_bytes();
+            turned[at] ^= 1;
+            std::fs::write(folder.join("exit"), turned).unwrap();
+            assert_eq!(read_exit(folder).unwrap(), None, "a bit was turned at {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_proves_nothing_and_stops_nothing() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        for name in ["mark", "exit"] {
+            let make: [&dyn Fn(&Path); 3] = [
+                &|path| std::fs::create_dir(path).unwrap(),
+                &|path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap(),
+                &|path| std::os::unix::fs::symlink("/etc/passwd", path).unwrap(),
+            ];
+            for make in make {
+                let base = tempfile::tempdir().unwrap();
+                reserve_end(base.path()).unwrap();
+                make(&base.path().join(name));
+                let end = (read_exit(base.path()).unwrap(), read_mark(base.path()).unwrap());
+                let mark = if name == "mark" { Mark::Lost } else { Mark::Missing };
+                assert_eq!(end, (None, mark), "{name}");
+                assert_eq!(damaged(base.path()).unwrap(), [name]);
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::tidy;
 use crate::domain::attempt::State;
 use crate::domain::id::AttemptId;
 use crate::error::Result;
-use crate::host::{dir, lock};
+use crate::host::{dir, keeper, lock};
 use crate::store::{Fault, Store};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn modes(root: &Path) -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Attempt directories that no open attempt needs: a crash between a settlement and the tidying leaves one. What a
+/// Files of open attempts that do not read, and attempt directories that no open attempt needs: a crash between a settlement and the tidying leaves one. What a
 /// living owner settled just now it tidies itself.
 fn leftovers(store: &Store) -> Result<Vec<Fault>> {
     let folder = store.root().join("attempts");
@@ -88,6 +88,10 @@ fn leftovers(store: &Store) -> Result<Vec<Fault>> {
             Ok(id) => is_in_hand(store, id)?,
             Err(_) => false,
         };
+        if needed && folder.join(&name).is_dir() {
+            let file = |file: &&str| Fault::broken("attempt-file", format!("attempts/{name}/{file}"), "does not read");
+            left.extend(keeper::damaged(&folder.join(&name))?.iter().map(file));
+        }
         if !needed && folder.join(&name).symlink_metadata().is_ok() {
             left.push(Fault::broken("leftover", format!("attempts/{name}"), "belongs to no open attempt"));
         }

@@ -110,9 +110,12 @@ impl Spool {
     }
 
     /// Prepares the content of a file of ours, which is taken over when it is large. Memory stays small whatever its
-    /// size. `None` when it is empty or not there.
+    /// size. `None` when it is empty, not there, or no file.
     pub fn prepare_file(&self, path: &Path) -> Result<Option<Object>> {
         let what = || format!("cannot keep '{}'", path.display());
+        if dir::is_no_file(path) {
+            return Ok(None);
+        }
         let Ok(mut file) = File::open(path) else { return Ok(None) };
         let size = file.metadata().or_code(Code::StoreUnusable, what)?.len();
         if size == 0 {

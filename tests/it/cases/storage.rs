@@ -94,6 +94,34 @@ fn case_17_a_record_that_lost_its_content_proves_nothing() {
 }
 
 #[test]
+fn case_17_what_stands_in_the_place_of_an_attempts_file_holds_up_nothing_else() {
+    if !cfg!(debug_assertions) {
+        return crate::harness::skipped("a release build has no fault points");
+    }
+    let turned = "rm exit; sed -i 's/\"state\":\"s/\"state\":\"r/' mark";
+    let kinds = ["mkdir", "mkfifo", "ln -s /etc/passwd"];
+    let marks = kinds.map(|make| format!("rm exit mark; {make} mark"));
+    let ends = kinds.map(|make| format!("rm exit; {make} exit"));
+    let outputs = kinds.map(|make| format!("rm stdout; {make} stdout"));
+    for wrong in marks.iter().chain(&ends).chain(&outputs).map(String::as_str).chain([turned]) {
+        let stock = Stock::new();
+        stock.submit(&[], &["sh", "-c", "echo ran >>effects; echo said"]);
+        let next = stock.submit(&[], &["true"]);
+        bash(&stock, "ARES_FAULT=run.ended ares-run");
+        stock.bash(&format!("cd .ares/attempts/1.1 && {wrong}"), 0);
+        let told = stock.run("ares-fsck", &["--format", "%(rule) %(subject)"]).out;
+        let file = ["mark", "exit", "stdout"].into_iter().find(|name| wrong.ends_with(name)).expect("a file");
+        assert!(told.contains(&format!("attempt-file attempts/1.1/{file}")), "{wrong}: {told}");
+        crate::run::eventually("its keeper is gone, and the others go on", || {
+            stock.run("ares-run", &["--drain"]);
+            (stock.state(&next) == "succeeded").then_some(())
+        });
+        let state = if wrong.contains("stdout") { "succeeded" } else { "uncertain" };
+        assert_eq!((stock.state("1").as_str(), stock.bash("cat effects", 0).as_str()), (state, "ran"), "{wrong}");
+    }
+}
+
+#[test]
 fn case_o7_another_version_is_refused_and_nothing_of_it_is_wiped() {
     let stock = Stock::new();
     stock.submit(&[], &["sh", "-c", "head -c 100000 /dev/zero"]);
