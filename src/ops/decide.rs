@@ -146,6 +146,12 @@ pub fn adopt(
         return clear(store, first);
     }
     let latest = store.read(|view| Ok(AttemptId { job, n: view.job(job)?.facts.attempt }))?;
+    let at_rest = |store: &mut Store| {
+        store.operate(clock::now(), "decide", &request, |ledger| decide_at_rest(ledger, latest, Decision::Ok))
+    };
+    if latest.n == 0 {
+        return at_rest(store);
+    }
     while living(store, latest)?.any() {
         if signals.count() > 0 {
             return Err(Error::new(Code::Timeout, "the wait was interrupted; nothing was decided"));
@@ -157,7 +163,11 @@ pub fn adopt(
         Error::new(Code::Uncertain, format!("the evidence of {latest} speaks for nothing"))
             .hint("look at it with ares-reconcile JOB, then --decide")
     };
-    let proposal = packet.proposal.ok_or_else(none)?;
+    let proposal = match packet.proposal {
+        Some(proposal) => proposal,
+        None if packet.state == State::Uncertain => return Err(none()),
+        None => return at_rest(store),
+    };
     let because = format!("adopted: {}", proposal.reason);
     let order = Order { job, decision: proposal.decision, because, seen: Some(packet.digest) };
     apply(store, caller, &request, &order)

@@ -116,6 +116,13 @@ fn what_is_not_uncertain_cannot_be_decided() {
         let ran = shop.run("ares-reconcile", &[job, "--decide", "ok", "--because", "x"]);
         assert_eq!(ran.status, 3, "{}", ran.err);
         assert!(ran.err.contains("ARES_ILLEGAL_MOVE"), "{}", ran.err);
+        let ran = shop.run("ares-reconcile", &[job, "--adopt"]);
+        assert!(ran.status == 3 && ran.err.contains("ARES_ILLEGAL_MOVE"), "{ran:?}");
     }
+    let decided = uncertain(&shop);
+    let retry = ["--decide", "retry", "--because", "x"];
+    assert_eq!(shop.run("ares-reconcile", &[&[decided.as_str()], &retry[..]].concat()).status, 0);
+    let ran = shop.run("ares-reconcile", &[&decided, "--adopt"]);
+    assert!(ran.status == 3 && ran.err.contains("ARES_ALREADY_DECIDED"), "{ran:?}");
     assert_eq!(shop.run("ares-reconcile", &["99", "--decide", "ok", "--because", "x"]).status, 14);
 }
