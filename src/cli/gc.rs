@@ -91,8 +91,8 @@ $ ares-fsck --exported .
         if left.files > 0 {
             cx.note(&format!("{} files stay for now: content is being written", left.files));
         }
-        if left.log {
-            cx.note("the write-ahead log stays for now: someone reads from it");
+        if let Some(why) = &left.log {
+            cx.note(&format!("the write-ahead log stays for now: {why}"));
         }
         Ok(Answer::rows(Self::COLUMNS, vec![row(&swept)]))
     }

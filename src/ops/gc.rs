@@ -58,12 +58,12 @@ pub struct Swept {
 }
 
 /// What could not be done now and is done by the next call.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Left {
     /// Files that stay because someone is about to name some.
     pub files: usize,
-    /// The write-ahead log stays because someone reads from it.
-    pub log: bool,
+    /// Why the write-ahead log stays, where it does.
+    pub log: Option<String>,
 }
 
 /// What is to be removed in the end, as it was found.
@@ -305,6 +305,6 @@ fn clean(store: &mut Store, loose: &[Loose], leftovers: &[Leftover]) -> Result<L
     fault::point("gc.cleaned");
     store.give_back_pages().or_else(busy)?;
     fault::point("gc.vacuumed");
-    let log = !store.cut_log().or_else(|error| busy(error).map(|()| false))?;
+    let log = store.cut_log().or_else(|error| busy(error).map(|()| Some("someone writes to it".to_owned())))?;
     Ok(Left { files, log })
 }

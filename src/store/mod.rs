@@ -242,7 +242,7 @@ impl Store {
         }
         let max = if self.writes == 0 { WAL_FRAMES_MAX } else { WAL_FRAMES_MAX_RESIDENT };
         if frames > max {
-            self.checkpoint_now("RESTART");
+            self.try_checkpoint("RESTART");
         }
         Ok(())
     }
@@ -261,22 +261,28 @@ impl Store {
 
     /// Copies everything into the database and cuts the log to nothing.
     fn empty_wal(&self) {
-        self.checkpoint_now("TRUNCATE");
+        self.try_checkpoint("TRUNCATE");
         self.frames.store(UNKNOWN, Ordering::Relaxed);
     }
 
+    /// The same where nothing depends on it.
+    fn try_checkpoint(&self, mode: &str) {
+        if let Err(error) = self.checkpoint_now(mode) {
+            tracing::debug!(%error, "the write-ahead log was not restarted");
+        }
+    }
+
     /// A checkpoint that waits for no reader: where one is in the way, the next writer tries again.
-    fn checkpoint_now(&self, mode: &str) {
+    fn checkpoint_now(&self, mode: &str) -> Result<()> {
         let now = || {
             self.connection.busy_timeout(Duration::ZERO)?;
             self.checkpoint(mode)
         };
-        if let Err(error) = now() {
-            tracing::debug!(%error, "the write-ahead log was not restarted");
-        }
+        let done = now().map(drop).sql("copy the write-ahead log");
         if let Err(error) = self.connection.busy_timeout(open::BUSY) {
             tracing::debug!(%error, "the busy time-out was not restored");
         }
+        done
     }
 
     /// Checkpoints in this mode; gives the number of frames in the log.
@@ -362,8 +368,9 @@ fn is_foreign(error: &rusqlite::Error, text: &str) -> bool {
     match error {
         E::FromSqlConversionFailure(..) | E::IntegralValueOutOfRange(..) | E::InvalidColumnType(..) => true,
         E::Utf8Error(..) => true,
-        _ => ["no such table", "no such column", "has no column", "no such index", "malformed"]
+        _ => ["no such table", "no such column", "has no column", "no such index", "malformed", "unknown function"]
             .iter()
+            .chain(&["no such function", "no such collation"])
             .any(|said| text.contains(said)),
     }
 }

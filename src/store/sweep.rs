@@ -293,19 +293,21 @@ impl Store {
     }
 
     /// Copies the write-ahead log into the database and cuts it to nothing. Most of it is copied while others write; who
-    /// still reads from it is waited for a moment without any lock. Says whether it is empty.
-    pub fn cut_log(&mut self) -> Result<bool> {
-        self.checkpoint_now("PASSIVE");
+    /// still reads from it is waited for a moment without any lock. Says why it is not empty, where it is not.
+    pub fn cut_log(&mut self) -> Result<Option<String>> {
+        if let Err(error) = self.checkpoint_now("PASSIVE") {
+            return Ok(Some(error.to_string()));
+        }
         for _ in 0..CUT_TRIES {
             {
                 let _order = lock::lock(&self.root.join("locks/write.lock"), self.wait)?;
                 self.empty_wal();
             }
             if self.log_frames()? == 0 {
-                return Ok(true);
+                return Ok(None);
             }
             std::thread::sleep(CUT_PAUSE);
         }
-        Ok(false)
+        Ok(Some("someone reads from it".to_owned()))
     }
 }

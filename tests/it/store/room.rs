@@ -26,6 +26,18 @@ fn a_full_disk_applies_nothing_and_heals() {
 }
 
 #[test]
+fn gc_says_why_the_log_stays() {
+    let stock = Stock::new();
+    let script = "export ARES_DIR=$PWD/m/s; ares-init >/dev/null
+        for i in 1 2 3 4 5 6 7 8; do ares-submit -- true >/dev/null; done
+        dd if=/dev/zero of=m/filler bs=1k 2>/dev/null; ares-gc >/dev/null 2>err; echo $?; cat err
+        rm m/filler; ares-gc >/dev/null 2>err; echo $?; cat err";
+    let Some(out) = on_tmpfs(&stock, "1m", script) else { return };
+    assert!(out.starts_with("0\n") && out.contains("the write-ahead log stays for now: ARES_STORE_FULL"), "{out}");
+    assert!(!out.contains("someone reads") && out.ends_with("\n0\n"), "{out}");
+}
+
+#[test]
 fn without_a_mount_a_bound_on_files_does_the_same() {
     let stock = Stock::new();
     // The bound is below what the log already has, so that every write of it fails.
