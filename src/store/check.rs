@@ -1,7 +1,7 @@
 //! Everything that must hold in a store, as queries and recomputed digests, for `ares-fsck`. It changes nothing.
 
 use super::rules::{JSON, RULES, UNWRITTEN};
-use super::{Sql as _, Store, View, place};
+use super::{Operations, Section, Sql as _, Store, View, open, place};
 use crate::domain::digest::Digest;
 use crate::domain::id::JobId;
 use crate::domain::moves;
@@ -21,6 +21,9 @@ pub struct Fault {
     /// Whether bytes are not what was written, so that nothing else can be trusted either.
     pub damage: bool,
 }
+
+/// How many lines of the log are read at once.
+const PAGE: i64 = 1000;
 
 /// The rule that content is there and is what its digest says.
 const OBJECT: &str = "object";
@@ -46,7 +49,11 @@ impl Store {
     /// Checks everything that the database can tell. `full` has SQLite look at every page and index entry.
     pub fn check(&self, full: bool) -> Result<Vec<Fault>> {
         self.read(|view| {
-            let mut faults = view.check_pages(full)?;
+            let mut faults = view.check_schema()?;
+            if !faults.is_empty() {
+                return Ok(faults);
+            }
+            faults.extend(view.check_pages(full)?);
             if faults.iter().any(|fault| fault.damage) {
                 return Ok(faults);
             }
@@ -70,6 +77,23 @@ impl Store {
 }
 
 impl View<'_> {
+    /// Every table, index and trigger must be there as it was written. What stands beside them is not ours.
+    fn check_schema(&self) -> Result<Vec<Fault>> {
+        let found = self.subjects("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
+        let mut written = vec![open::without_comments(open::SCHEMA)];
+        for section in Section::ALL {
+            if self.has(section)? {
+                written.push(open::without_comments(section.sql()));
+            }
+        }
+        let missing = written.iter().flat_map(|text| statements(text)).filter(|statement| !found.contains(statement));
+        let fault = |statement: String| {
+            let subject = statement.split(['(', ' ']).skip(1).take(2).collect::<Vec<_>>().join(" ").to_lowercase();
+            Fault::damage("schema", subject, "is gone, or is not as it was written")
+        };
+        Ok(missing.map(fault).collect())
+    }
+
     fn check_pages(&self, full: bool) -> Result<Vec<Fault>> {
         let pragma = if full { "integrity_check" } else { "quick_check" };
         let mut statement = self.connection.prepare(&format!("PRAGMA {pragma}")).sql("check the pages")?;
@@ -135,6 +159,12 @@ impl View<'_> {
         }
         for key in self.subjects("SELECT key FROM keys")? {
             read(&mut faults, self.key(&key))?;
+        }
+        let mut after = Some(0);
+        while let Some(id) = after {
+            let page = self.operations(&Operations::default(), id, PAGE);
+            after = page.as_ref().ok().and_then(|page| page.last()).map(|last| last.id);
+            read(&mut faults, page)?;
         }
         Ok(faults)
     }
@@ -203,6 +233,15 @@ fn read<T>(faults: &mut Vec<Fault>, row: Result<T>) -> Result<()> {
         other => drop(other?),
     }
     Ok(())
+}
+
+/// The statements of a schema that make something, as SQLite keeps them.
+fn statements(schema: &str) -> impl Iterator<Item = String> {
+    let begun = schema.split("; CREATE ").map(|piece| piece.strip_prefix("CREATE ").unwrap_or(piece));
+    begun.map(|piece| {
+        let end = ["; INSERT ", "; PRAGMA "].iter().filter_map(|next| piece.find(next)).min();
+        format!("CREATE {}", piece[..end.unwrap_or(piece.len())].trim_end_matches(';'))
+    })
 }
 
 fn shown(value: &Value) -> String {

@@ -233,7 +233,7 @@ fn fill(store: Store, root: &Path, wait: Option<Duration>) -> Result<()> {
     let made = crate::host::clock::now().to_string();
     let what = "write the schema";
     let tx = store.connection.transaction_with_behavior(TransactionBehavior::Immediate).sql(what)?;
-    tx.execute_batch(&without_comments(include_str!("schema.sql"))).sql(what)?;
+    tx.execute_batch(&without_comments(SCHEMA)).sql(what)?;
     for (name, value) in [("id", &id), ("place", &place), ("made_at", &made)] {
         tx.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", [name, value]).sql(what)?;
     }
@@ -242,6 +242,9 @@ fn fill(store: Store, root: &Path, wait: Option<Duration>) -> Result<()> {
     store.empty_wal();
     Ok(())
 }
+
+/// The schema of every store, without its sections.
+pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
 /// SQLite keeps the text of the schema as it was given and reads it at every open. No string in it holds two dashes.
 pub(super) fn without_comments(sql: &str) -> String {

@@ -35,7 +35,8 @@ impl Section {
         }
     }
 
-    fn sql(self) -> &'static str {
+    /// What lays it.
+    pub(super) fn sql(self) -> &'static str {
         match self {
             Self::Approvals => include_str!("sections/approvals.sql"),
             Self::Outbox => include_str!("sections/outbox.sql"),

@@ -19,11 +19,7 @@ fn lab() -> Lab {
 #[expect(clippy::disallowed_methods, reason = "behind the commands' back is the point")]
 fn change(lab: &Lab, sql: &str) {
     let connection = rusqlite::Connection::open(lab.path().join(".ares/ares.db")).unwrap();
-    let mut names = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").unwrap();
-    let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    for name in names {
-        connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
-    }
+    connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
     connection.pragma_update(None, "foreign_keys", false).unwrap();
     connection.execute_batch(sql).unwrap();
 }
@@ -97,4 +93,31 @@ fn what_waits_and_continues_reads_back_as_it_was_frozen() {
     let ran = lab.sh("ares submit -w synthetic --continue 5 --after 4 --after 1 -- more; ares submit --label x --if-active x queue -- true;
         ares submit --label x --after 7 --if-active x queue -- true; ares submit -w synthetic --continue 5 --after 7 -- x; ares fsck");
     assert_eq!((ran.status, ran.out.as_str()), (0, "6\n7\n8\n9\n"), "{ran:?}");
+}
+
+#[test]
+fn a_schema_that_was_changed_is_damage_and_no_bug() {
+    // One letter of a trigger's condition; a function that is none; a trigger that is gone; another index.
+    for (kind, name, sql) in [
+        ("trigger", "jobs_fence", "UPDATE sqlite_schema SET sql = replace(sql, 'OLD.attempt', 'ODD.attempt')"),
+        ("trigger", "permits_begin", "UPDATE sqlite_schema SET sql = replace(sql, 'issued', 'isrued')"),
+        ("trigger", "jobs_frozen", "DELETE FROM sqlite_schema"),
+        ("table", "objects", "UPDATE sqlite_schema SET sql = replace(sql, 'length', 'lejgth')"),
+        ("index", "jobs_worker", "UPDATE sqlite_schema SET sql = replace(sql, 'worker, id', 'worker, due')"),
+    ] {
+        let lab = lab();
+        change(&lab, &format!("PRAGMA writable_schema = ON; {sql} WHERE type = '{kind}' AND name = '{name}'"));
+        for options in [&["--full"][..], &[]] {
+            let ran = lab.run("ares-fsck", &[options, &["--format", "%(rule) %(subject)"]].concat());
+            assert_eq!(ran.status, 6, "{kind} {name}: {ran:?}");
+            assert!(ran.out.contains(&format!("schema {kind} {name}")), "{kind} {name}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_of_the_log_that_does_not_read_is_damage() {
+    let lab = lab();
+    change(&lab, "UPDATE operations SET subject = CAST(x'ff' AS TEXT) WHERE id = 1");
+    assert_eq!((lab.run("ares-log", &[]).status, lab.run("ares-fsck", &[]).status), (6, 6));
 }

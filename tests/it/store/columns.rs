@@ -263,9 +263,7 @@ fn every_column_is_covered_or_listed_with_a_reason() {
     let clean = store.check(true).unwrap();
     assert!(clean.is_empty(), "{clean:?}");
     let db = stock.db();
-    for name in column(&db, "SELECT name FROM sqlite_schema WHERE type = 'trigger'") {
-        db.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
-    }
+    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
     db.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF")
         .unwrap();
     let mut complaints = Vec::new();
